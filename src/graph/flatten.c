@@ -351,6 +351,15 @@ Node *flatten_add_new_node(GraphFlattening *f, const Node *like, const char *op,
   return made;
 }
 
+// The shape of a slice whose bounds only a run knows is the one to which it is cast.
+static void state_slice(GraphFlattening *f, const Value *slice, const Value *cast) {
+  Node *node = slice->producer;
+  if (cast->rank < 0 || !node || node->kind != NODE_OP || strcmp(node->op, "dynamic_strided_slice"))
+    return;
+  node->attrs = attrs_with(&f->context->arena, node->attrs, str_intern(f->context, "shape"),
+                           expr_tuple(f->context, cast->shape, cast->rank));
+}
+
 // The value with the type to which it is cast. Inference compares that with the type that it has.
 static GraphTerm *cast_to(GraphFlattening *f, const Node *node, GraphTerm *value,
                           const GraphTerm *type) {
@@ -368,6 +377,7 @@ static GraphTerm *cast_to(GraphFlattening *f, const Node *node, GraphTerm *value
   Value *result = made->outputs[0];
   made->user_op = "match_cast";
   state_type(f, result, type);
+  state_slice(f, tensor, result);
   return term_of_value(f->context, result);
 }
 

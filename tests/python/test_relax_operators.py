@@ -160,6 +160,24 @@ def test_several_tensors_of_indices():
                 "R.const([-2, 2, 1], 'int64'))", x[4:0:-2, 0:3:2, -2:9]))
 
 
+@pytest.mark.parametrize("begin, end, step", [
+    ([1, 0], [7, 6], [2, 3]), ([-7, -1], [7, -5], [2, -2]), ([7, 4], [1, 10], [-2, 1])])
+def test_slices_with_bounds_of_a_run(begin, end, step):
+    """R.match_cast states the shape, in numbers or in sizes that are given."""
+    x = numbers(8, 6)
+    bounds = [np.array(bound) for bound in (begin, end, step)]
+    expected = x[begin[0]:end[0]:step[0], begin[1]:end[1]:step[1]]
+    check([float32(8, 6)] + [((2,), "int64")] * 3, [x, *bounds],
+          part=("R.match_cast(R.dynamic_strided_slice(x, y, z, w), R.Tensor((3, 2), 'float32'))", expected))
+
+
+def test_slices_of_no_stated_shape():
+    with pytest.raises(pleat.PleatError, match="only at run time: state the shape of the result with R.match_cast"):
+        run([float32(8, 6)] + [((2,), "int64")] * 3, ["R.dynamic_strided_slice(x, y, z, w)"])
+    with pytest.raises(pleat.PleatError, match="lists with one element for each axis"):
+        run([float32(8, 6)] + [((3,), "int64")] * 3, ["R.dynamic_strided_slice(x, y, z, w)"])
+
+
 def test_medians_and_grids():
     x, y = numbers(5, 6), numbers(3, seed=1)
     order = np.argsort(x, axis=1, kind="stable")[:, 2]

@@ -10,6 +10,14 @@ static bool static_extent(OpCall *call, const Buffer *x, int axis, int64_t *exte
          op_error(call, "the extent of axis %d must be known", axis);
 }
 
+// An axis without elements has none to choose, so the result must be empty too.
+static bool can_choose(OpCall *call, const Expr *extent, Expr *const *shape, int rank) {
+  bool some = true;
+  for (int i = 0; i < rank; i++) some &= !expr_is_int(shape[i], 0);
+  return !some || !expr_is_int(extent, 0) ||
+         op_error(call, "chooses from an axis without elements");
+}
+
 // ---- By position
 
 typedef struct Range {
@@ -84,14 +92,59 @@ static bool define_strided_slice(OpCall *call) {
   return slice_ranges(call, &slice) && define_slice(call, &slice);
 }
 
-// Begins, ends and steps are tensors, whose elements must be known since the shape depends on them.
+// The element of axis `axis` in a tensor that has one for each axis.
+static Expr *axis_element(OpCall *call, int input, int axis) {
+  Expr *at = expr_index(call->context, axis);
+  return te_at(call->te, call->inputs[input], &at);
+}
+
+// A slice whose bounds are known at run time only, of the shape that is stated in advance:
+// out[i] = x[begin + i * stride]. A negative begin counts from the end, and what would be read
+// outside of the axis is the nearest element.
+static bool define_moving_slice(OpCall *call, const int64_t *extents) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
+  for (int i = 0; i < x->rank; i++) shape[i] = expr_index(context, extents[i]);
+  for (int i = 0; i < x->rank; i++)
+    if (!can_choose(call, x->shape[i], shape, x->rank)) return false;
+  TeAxes axes = te_axes(call->te, shape, x->rank);
+  for (int i = 0; i < x->rank; i++) {
+    Expr *begin = op_position(context, axis_element(call, 1, i), x->shape[i]);
+    Expr *step = expr_cast(context, x->shape[i]->type, axis_element(call, 3, i));
+    Expr *last = expr_sub(context, x->shape[i], expr_index(context, 1));
+    Expr *at = expr_add(context, begin, expr_mul(context, axes.at[i], step));
+    indices[i] = expr_max(context, expr_min(context, at, last), expr_index(context, 0));
+  }
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
+// Does input `input` hold an integer for each axis of the tensor?
+static bool has_axes(OpCall *call, int input) {
+  const Buffer *b = call->inputs[input];
+  return op_check_indices(call, input) &&
+         ((b->rank == 1 && expr_is_int(b->shape[0], call->inputs[0]->rank)) ||
+          op_error(call, "its begins, ends and strides are lists with one element for each axis"));
+}
+
+// Begins, ends and steps are tensors. The shape of the result depends on their elements: these are
+// known, or R.match_cast states the shape.
 static bool define_dynamic_strided_slice(OpCall *call) {
   int rank = call->inputs[0]->rank;
-  int64_t given[3][TE_MAX_RANK];
+  int64_t given[3][TE_MAX_RANK], extents[TE_MAX_RANK];
   Slice slice = {.sliced = {false}};
-  for (int i = 0; i < 3; i++)
-    if (op_known_ints(call, i + 1, given[i], TE_MAX_RANK) != rank)
-      return op_error(call, "its begins, ends and strides must be known, one for each axis");
+  bool is_known = true, is_stated = node_ints(call->node, "shape", extents, TE_MAX_RANK) == rank;
+  for (int i = 0; i < 3; i++) {
+    if (!has_axes(call, i + 1)) return false;
+    is_known &= op_known_ints(call, i + 1, given[i], TE_MAX_RANK) == rank;
+  }
+  if (!is_known && is_stated) return define_moving_slice(call, extents);
+  if (!is_known)
+    return op_error(call, "its begins, ends and strides are known only at run time: state the "
+                          "shape of the result with R.match_cast(…, R.Tensor((…), …)), and give "
+                          "the sizes that are variables there");
   for (int i = 0; i < rank; i++)
     if (!slice_axis(call, &slice, i, given[0][i], given[1][i], given[2][i])) return false;
   return define_slice(call, &slice);
@@ -300,14 +353,6 @@ bool op_check_indices(OpCall *call, int input) {
                                         dtype_name(call->context, type));
 }
 
-// An axis without elements has none to choose, so the result must be empty too.
-static bool can_choose(OpCall *call, const Expr *extent, Expr *const *shape, int rank) {
-  bool some = true;
-  for (int i = 0; i < rank; i++) some &= !expr_is_int(shape[i], 0);
-  return !some || !expr_is_int(extent, 0) ||
-         op_error(call, "chooses from an axis without elements");
-}
-
 // Checks constant indices; others are moved to the nearest element when they are read.
 static bool known_indices_fit(OpCall *call, int input, const Expr *extent, int axis) {
   const Value *by = call->node->inputs[input];
@@ -475,7 +520,8 @@ static bool define_one_hot(OpCall *call) {
 const OpRow select_ops[] = {
     {"strided_slice", "Slice", 1, 1, define_strided_slice, "axes begin end strides assume_inbound",
      .positional = "axes begin end strides assume_inbound"},
-    {"dynamic_strided_slice", NULL, 4, 4, define_dynamic_strided_slice, .mixed_types = true},
+    {"dynamic_strided_slice", NULL, 4, 4, define_dynamic_strided_slice, "shape",
+     .mixed_types = true},
     {"split", "Split", 1, 1, define_split, "axis sizes parts indices_or_sections",
      .positional = "indices_or_sections axis"},
     {"broadcast_to", "Expand", 1, 1, define_broadcast_to, "shape", .positional = "shape"},
