@@ -10,17 +10,31 @@ static bool has_star(const PyNode *node) {
   return false;
 }
 
-// A lambda in the text of the file, or a string that holds one, becomes the string of its canonical
-// form: "lambda n, c: [n, c // 4, c % 4]". One with `*` is kept until the rank of the tensor is
-// known.
+// Does the text of the file hold this lambda? That of a captured function is a name.
+static bool is_in_place(const PyNode *node) {
+  const SourcePos *pos = &node->pos;
+  return !strncmp(pos->file->text + pos->begin, "lambda", strlen("lambda"));
+}
+
+// The text of a lambda, without the parentheses that py_print puts around it.
+static const char *lambda_text(Context *context, const PyNode *node) {
+  Text text = text_new(&context->arena);
+  if (node->kind != PY_LAMBDA || !py_print(node, &text)) return NULL;
+  const char *lambda = text_string(&text) + 1;
+  return str_intern_n(context, lambda, strlen(lambda) - 1);
+}
+
+// A lambda, or a string that holds one, becomes the string of its canonical form: "lambda n, c: [n,
+// c // 4, c % 4]". One with `*` is kept until the rank of the tensor is known.
 static Expr *index_map(Parser *parser, const PyNode *node) {
   Context *context = parser->context;
-  Text text = text_new(&context->arena);
-  if (has_star(node) && py_print(node, &text)) { // in parentheses
-    const char *lambda = text_string(&text) + 1;
-    return expr_string(context, str_intern_n(context, lambda, strlen(lambda) - 1));
-  }
+  const char *lambda = lambda_text(context, node);
+  if (lambda && has_star(node)) return expr_string(context, lambda);
   LayoutSource source = py_layout_source(node, -1);
+  if (lambda && !is_in_place(node)) {
+    source = layout_source(lambda, -1);
+    source.pos = node->pos;
+  }
   const IndexMap *map = index_map_parse(context, &source);
   return map ? expr_string(context, index_map_lambda(context, map)) : NULL;
 }

@@ -385,6 +385,12 @@ static GraphTerm *dict_term(GraphParser *graph, const PyNode *node) {
   return term_of_items(parser->context, TERM_DICT, NULL, items, keys, node->count / 2);
 }
 
+// An index map that is given by position.
+static GraphTerm *lambda_term(GraphParser *graph, const PyNode *node) {
+  Expr *map = graph_attribute(graph->parser, node);
+  return map ? term_of_expr(graph->parser, map, true) : NULL;
+}
+
 static GraphTerm *expr_term(GraphParser *graph, const PyNode *node) {
   Operand operand = parse_operand(graph->parser, node);
   return operand.e ? term_of_expr(graph->parser, operand.e, operand.is_literal) : NULL;
@@ -467,8 +473,19 @@ static GraphTerm *any_call_term(GraphParser *graph, const PyNode *node) {
 
 // ---- x + y and -x, as TVMScript has them for tensors
 
+static bool is_tensor(Parser *parser, const PyNode *node);
+
+// x.astype("float16"), not R.astype(x, "float16")
+static bool is_astype(Parser *parser, const PyNode *node) {
+  const PyNode *callee = node->kind == PY_CALL ? node->items[0] : NULL;
+  return callee && callee->kind == PY_ATTRIBUTE && !strcmp(callee->text, "astype") &&
+         is_tensor(parser, callee->items[0]);
+}
+
 static bool is_tensor(Parser *parser, const PyNode *node) {
-  if (node->kind == PY_UNARY) return is_tensor(parser, node->items[0]);
+  if (node->kind == PY_UNARY || node->kind == PY_SUBSCRIPT)
+    return is_tensor(parser, node->items[0]);
+  if (is_astype(parser, node)) return true;
   if (node->kind == PY_BINARY)
     return is_tensor(parser, node->items[0]) || is_tensor(parser, node->items[1]);
   const Binding *binding = node->kind == PY_NAME ? parser_find(parser, node->text) : NULL;
@@ -506,6 +523,19 @@ static GraphTerm *unary_term(GraphParser *graph, const PyNode *node) {
   return term_of_value(context, graph_add_node(graph, node, made)->outputs[0]);
 }
 
+static GraphTerm *astype_term(GraphParser *graph, const PyNode *node) {
+  Context *context = graph->parser->context;
+  PyNode *args[1];
+  DType type;
+  if (!py_arguments(context, node, "dtype", args, NULL)) return NULL;
+  Value *input = graph_value(graph, node->items[0]->items[0]);
+  if (!input || !parse_dtype(graph->parser, args[0], &type)) return NULL;
+  Node *made = node_new(context, NODE_OP, "astype", "astype", &input, 1, 1);
+  made->attrs = attrs_with(&context->arena, made->attrs, str_intern(context, "dtype"),
+                           expr_string(context, dtype_name(context, type)));
+  return term_of_value(context, graph_add_node(graph, node, made)->outputs[0]);
+}
+
 static GraphTerm *subscript_term(GraphParser *graph, const PyNode *node) {
   const PyNode *object = node->items[0];
   // metadata["…"][0], a constant that TVM keeps beside the script
@@ -531,9 +561,10 @@ GraphTerm *graph_term(GraphParser *graph, const PyNode *node) {
   static GraphTerm *(*const readers[PY_KIND_COUNT])(GraphParser *, const PyNode *) = {
       [PY_NAME] = named_term,          [PY_ATTRIBUTE] = member_term, [PY_CALL] = any_call_term,
       [PY_SUBSCRIPT] = subscript_term, [PY_TUPLE] = tuple_term,      [PY_LIST] = tuple_term,
-      [PY_DICT] = dict_term,           [PY_NONE] = none_term};
+      [PY_DICT] = dict_term,           [PY_NONE] = none_term,         [PY_LAMBDA] = lambda_term};
   if (node->kind == PY_BINARY && is_tensor(graph->parser, node)) return binary_term(graph, node);
   if (node->kind == PY_UNARY && is_tensor(graph->parser, node)) return unary_term(graph, node);
+  if (is_astype(graph->parser, node)) return astype_term(graph, node);
   if (graph_typed_value(graph->parser, node)) return graph_type_term(graph, node);
   return (readers[node->kind] ? readers[node->kind] : expr_term)(graph, node);
 }

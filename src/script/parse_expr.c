@@ -279,9 +279,16 @@ static const char *element_example(Parser *parser, const Buffer *buffer) {
   return text_string(&text);
 }
 
+// The number of a graph function that a name stands for: C = T.int64(16).
+static Expr *number_named(const Binding *binding) {
+  const GraphTerm *term = binding->kind == BOUND_VALUE ? binding->value->term : NULL;
+  return term && term->kind == TERM_EXPR ? term->e : NULL;
+}
+
 static Operand name(Parser *parser, const PyNode *node) {
   Binding *binding = parser_lookup(parser, node);
   if (!binding || binding->kind == BOUND_NOTHING) return nothing;
+  if (number_named(binding)) return typed(number_named(binding));
   if (binding->kind == BOUND_EXPR) return (Operand){binding->expr, binding->is_literal};
   Expr *only = binding->kind == BOUND_BUFFER ? parse_only_element(parser, binding->buffer) : NULL;
   if (only) return typed(only);

@@ -53,6 +53,11 @@ static void print_value(Printer *printer, const Value *value);
 
 static void print_term_items(Printer *printer, const GraphTerm *term, bool quoted);
 
+// An index map is a string in the node, and a lambda in the text.
+static bool is_lambda(const Expr *e) {
+  return e->op == EXPR_STRING && !strncmp(e->as.s, "lambda ", strlen("lambda "));
+}
+
 // `quoted`: in the type of a parameter, whose extents are strings.
 static void print_term(Printer *printer, const GraphTerm *term, bool quoted) {
   Text *out = printer->out;
@@ -68,6 +73,8 @@ static void print_term(Printer *printer, const GraphTerm *term, bool quoted) {
     if (quoted && term->e->op != EXPR_STRING && term->e->op != EXPR_FLOAT &&
         !(term->plain && term->e->op == EXPR_INT))
       print_extent(printer, term->e, true);
+    else if (term->plain && is_lambda(term->e))
+      text_puts(out, term->e->as.s);
     else if (term->plain)
       print_plain_value(printer, term->e);
     else
@@ -143,10 +150,8 @@ static void print_type(Printer *printer, const Value *value, bool quoted) {
 
 // ---- Nodes
 
-// An index map is a string in the node, and a lambda in the text.
 static bool is_index_map(const Attr *attr) {
-  return attr->value->op == EXPR_STRING && !strcmp(attr->key, "index_map") &&
-         !strncmp(attr->value->as.s, "lambda ", strlen("lambda "));
+  return !strcmp(attr->key, "index_map") && is_lambda(attr->value);
 }
 
 // The sizes that are given to a tensor program.

@@ -162,6 +162,35 @@ def test_types_of_constants_without_one():
         assert np.array_equal(result, np.array(value).astype(dtype))
 
 
+def test_index_maps_that_are_captured():
+    def blocks(i, j):
+        return j, i // 4, i % 4
+    rows = lambda j, i, k: (i * 4 + k, j)  # noqa: E731
+
+    @R.function
+    def main(x: R.Tensor((8, 6), "float32")):
+        a = R.layout_transform(x, index_map=blocks, pad_value=None)
+        b = R.layout_transform(a, rows)
+        pair = (a, b)
+        return pair[0], pair[1] + x
+
+    text = main.script()
+    assert "index_map=lambda i, j: [j, i//4, i%4]" in text and "R.layout_transform(a, lambda j, i, k: " in text
+    x = numbers(8, 6)
+    a, b = pleat.compile(text.encode(), cache=False)(x)
+    assert np.array_equal(a, x.T.reshape(6, 2, 4)) and np.array_equal(b, x + x)
+
+
+def test_sizes_that_are_numbers():
+    @R.function
+    def main(x: R.Tensor("float32", ndim=2)):
+        n, m = T.int64(), T.int64(6)
+        y = R.match_cast(x, R.Tensor((n, m), "float32"))
+        return R.nn.relu(y)
+
+    assert "R.Tensor((n, 6), \"float32\")" in main.script()
+
+
 def test_operators_and_positional_attributes_as_in_tvm():
     text = '''
 @R.function

@@ -178,6 +178,16 @@ def test_slices_of_no_stated_shape():
         run([float32(8, 6)] + [((3,), "int64")] * 3, ["R.dynamic_strided_slice(x, y, z, w)"])
 
 
+def test_rewrites_with_attributes_by_position():
+    x = numbers(8, 6)
+    padded = np.pad(x, [(1, 2), (0, 3)], constant_values=2)
+    check([float32(8, 6)], [x],
+          padded=("R.pad(x, ((1, 2), (0, 3)), 2.0)", padded), cropped=("R.crop(x, (1, 2), (4, 3), 0.0)", x[1:5, 2:5]),
+          blocks=("R.layout_transform(x, lambda i, j: (j, i // 4, i % 4))", x.T.reshape(6, 2, 4)),
+          halves=("x.astype('float16')", x.astype("float16")),
+          sum=("(x * x).astype('float64')", (x * x).astype("float64")))
+
+
 def test_medians_and_grids():
     x, y = numbers(5, 6), numbers(3, seed=1)
     order = np.argsort(x, axis=1, kind="stable")[:, 2]

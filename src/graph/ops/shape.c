@@ -344,6 +344,7 @@ const OpRow shape_ops[] = {
     {"concat", "Concat", 1, -1, define_concat, "axis", .positional = "axis"},
     {"nn.pad", "Pad", 1, 2, define_pad, "pad_width pad_mode pad_value",
      .positional = "pad_width pad_mode pad_value"},
-    {"pad", NULL, 1, 2, define_pad, "pad_width pad_mode pad_value"},
+    {"pad", NULL, 1, 2, define_pad, "pad_width pad_mode pad_value",
+     .positional = "pad_width pad_value"},
 };
 const int shape_op_count = COUNT_OF(shape_ops);

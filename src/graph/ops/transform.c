@@ -107,6 +107,7 @@ const OpRow transform_ops[] = {
     {"layout_transform", NULL, 1, 1, define_layout_transform,
      "index_map pad_value axis_separators input_axis_separators",
      .positional = "index_map pad_value"},
-    {"crop", NULL, 1, 1, define_crop, "start_indices slice_sizes cropped_value"},
+    {"crop", NULL, 1, 1, define_crop, "start_indices slice_sizes cropped_value",
+     .positional = "start_indices slice_sizes cropped_value"},
 };
 const int transform_op_count = COUNT_OF(transform_ops);
