@@ -2,6 +2,7 @@
 """Schedules of tensor expressions: each result is compared with NumPy's, for extents that are distinct,
 prime and 1; refusals are at the Python line of the step."""
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -901,8 +902,8 @@ def test_predicates_that_leave_elements_unwritten_are_refused_at_their_line():
     for predicate, message in (
             (lambda tx, _: tx == 8, "the threads threadIdx.x are 0 to 7"),
             (lambda tx, _: tx == -1, "the threads threadIdx.x are 0 to 7"),
-            (lambda tx, _: other == 0, "no loop of the reduction of B is bound to threadIdx.y"),
-            (lambda tx, _: tir.all(tx == 0, block == 0), "of B is bound to blockIdx.x"),
+            (lambda tx, _: other == 0, "nor is a loop of the reduction of B bound to threadIdx.y"),
+            (lambda tx, _: tir.all(tx == 0, block == 0), "of B bound to blockIdx.x"),
             (lambda tx, _: tx < 1, "it is no comparison of a thread with a number"),
             (lambda tx, stage: stage.op.axis[0].equal(0), "it is no comparison of a thread"),
             (lambda tx, _: False, "no element is stored under it")):
@@ -913,11 +914,56 @@ def test_predicates_that_leave_elements_unwritten_are_refused_at_their_line():
         assert (pathlib.Path(place.file).name, place.line) == ("test_te_schedule.py", line)
 
 
-def test_stage_steps_of_another_form():
-    A, B, C = product(6, 8, 9)
-    s = te.create_schedule(C.op)
-    with pytest.raises(ScheduleError, match="bind them"):
-        s[C].env_threads([te.thread_axis("threadIdx.x")])
+@pytest.mark.parametrize("chosen", [0, 7, 8])
+def test_one_of_the_threads_that_repeat_a_stage_stores(chosen):
+    """TVM's schedule of sums that are used: threads x share each sum, and one of them uses it."""
+    A, k = te.placeholder((13, 37), name="A"), te.reduce_axis((0, 37), "k")
+    B = te.compute((13,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    C = te.compute((13,), lambda i: B[i] + 1, name="C")
+    s, tx = te.create_schedule(C.op), te.thread_axis("threadIdx.x")
+    outer, inner = s[C].split(s[C].op.axis[0], factor=4)
+    s[C].bind(outer, te.thread_axis("blockIdx.x"))
+    s[C].bind(inner, te.thread_axis("threadIdx.y"))
+    s[C].set_store_predicate(tx.equal(chosen))
+    s[B].compute_at(s[C], inner)
+    _, inner = s[B].split(k, factor=8)
+    s[B].bind(inner, tx)
+    if chosen < 8:
+        check(s, [A, C], lambda a: a.sum(axis=1) + 1)
+    else:
+        with pytest.raises(ScheduleError, match="the threads threadIdx.x are 0 to 7"):
+            pleat.lower(s, [A, C])
+
+
+def running_sums():
+    """A scan over rows whose loops over columns are bound to threads: (schedule, arguments, stages)."""
+    X = te.placeholder((6, 70), name="X")
+    state = te.placeholder((6, 70))
+    init = te.compute((1, 70), lambda _, i: X[0, i], name="init")
+    update = te.compute((6, 70), lambda t, i: state[t - 1, i] + X[t, i], name="update")
+    sums = te.scan(init, update, state, inputs=[X])
+    s = te.create_schedule(sums.op)
+    for stage in (s[init], s[update]):
+        outer, inner = stage.split(stage.op.axis[1], factor=32)
+        stage.bind(outer, te.thread_axis("blockIdx.x"))
+        stage.bind(inner, te.thread_axis("threadIdx.x"))
+    return s, [X, sums], s[sums], s[update]
+
+
+def test_threads_run_all_steps_of_a_scan():
+    s, args, sums, update = running_sums()
+    sums.env_threads([te.thread_axis(None, "blockIdx.x"), te.thread_axis((0, 32), "threadIdx.x")])
+    text = check(s, args, lambda x: x.cumsum(axis=0))
+    assert re.search(r'"threadIdx.x"\):\s*for scan_idx in range\(5\)', text)
+
+
+def test_environments_of_threads_that_are_refused():
+    s, args, sums, update = running_sums()
+    sums.env_threads(te.thread_axis("threadIdx.y"))
+    with pytest.raises(ScheduleError, match="no loop of update is bound to threadIdx.y"):
+        pleat.lower(s, args)
+    with pytest.raises(ScheduleError, match="takes the stage of a scan"):
+        update.env_threads(te.thread_axis("threadIdx.x"))
 
 
 def test_refusals_are_at_the_line_of_the_step():

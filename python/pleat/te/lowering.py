@@ -15,7 +15,7 @@ from pleat._library import PleatError
 from pleat.te.program import made_program
 from pleat.te.double_buffers import with_double_buffers
 from pleat.te.schedule import Schedule
-from pleat.te.store_predicates import check_store_predicate
+from pleat.te.store_predicates import check_store_predicate, refuse, thread_of, threads_around
 from pleat.te.tensor import DATA_PARALLEL, ScanOp
 from pleat.tir import nodes, schedule as tir_schedule
 from pleat.tir.schedule import ScheduleError
@@ -66,6 +66,10 @@ class _Lowering:
         self.sch.place = None
         for stage in self.schedule.stages:
             self._separate_first_values(stage)
+        for stage in self.schedule.stages:
+            if stage.environment:
+                self._at(stage.environment, self._start_threads, stage)
+        self.sch.place = None
         for stage, step in self.intrinsics:
             self.sch.place = step.place
             axis, name = step.arguments
@@ -243,12 +247,23 @@ class _Lowering:
         reads = [r.buffer.name for r in self._block_nodes()[block.name].reads]
         self.sch.prefetch(block, reads.index(self._buffer(tensor)), self.loops[axis], ahead=offset)
 
+    def _start_threads(self, stage, threads):
+        """Puts the loop over the steps of a scan inside of loops over threads."""
+        for op in {t.op: None for t in stage.op.update}:
+            steps, *loops = self.sch.get_loops(self._block(self.schedule[op]))
+            bound = {self.sch.get(loop).thread_binding.thread_tag: loop for loop in loops
+                     if self.sch.get(loop).thread_binding is not None}
+            missing = [thread for thread in threads if thread not in bound]
+            if missing:
+                refuse(stage.environment, f"env_threads: no loop of {op.name} is bound to {missing[0]}")
+            self.sch.reorder(*(loop for thread, loop in bound.items() if thread in threads), steps)
+
     def _separate_first_values(self, stage):
         """Stores the first values of a scheduled reduction in loops of their own."""
         if not stage.op.reduce_axis or not stage.steps or not self.blocks[stage]:
             return
         reductions = [a for a in stage.leaf_iter_vars if a.iter_type != DATA_PARALLEL]
-        if any(_thread_of(stage, a).startswith("threadIdx") for a in reductions):
+        if any(thread_of(stage, a).startswith("threadIdx") for a in reductions):
             return  # each thread has a first value of its own
         outermost = reductions[0]
         order = {id(a): at for at, a in enumerate(stage.leaf_iter_vars)}
@@ -262,28 +277,10 @@ class _Lowering:
 
 
 
-def _thread_of(stage, axis):
-    """The tag of the threads that a loop of a stage is bound to, or an empty text."""
-    for step in stage.steps:
-        if step.name == "mark" and step.arguments[0] is axis and step.arguments[1] == "bind":
-            return str(step.arguments[2][0])
-    return ""
-
-
 def _scope_of_loops(stage):
     """The memory that the threads of the loops around a stage imply; None where there are no threads."""
-    scope = None
-    while stage.attach_type == "at":
-        parent = stage.attach_stage
-        for axis in parent.leaf_iter_vars:
-            thread = _thread_of(parent, axis)
-            if thread.startswith(("threadIdx", "vthread")):
-                return "local"
-            scope = "shared" if thread else scope
-            if axis is stage.attach_ivar:
-                break
-        stage = parent
-    return scope
+    threads = threads_around(stage)
+    return "local" if any(t.startswith(("threadIdx", "vthread")) for t in threads) else "shared" if threads else None
 
 
 def _axes(op):

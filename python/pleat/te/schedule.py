@@ -113,6 +113,7 @@ class Stage:
     def __init__(self, schedule, op):
         self.schedule, self.op, self.origin_op = schedule, op, op
         self.steps, self.layouts, self.shape = [], [], op.output(0).shape
+        self.environment = None  # the step env_threads
         self.attach_type, self.attach_stage, self.attach_ivar, self.attach_place = None, None, None, None
         self.reset()
 
@@ -225,8 +226,8 @@ class Stage:
 
     def set_store_predicate(self, predicate):
         """Stores the elements under a predicate alone. It chooses one of the threads that share the
-        reduction, `tx == 0` or `tx.var.equal(0)`; one of these stores each element anyway. `lower`
-        refuses a predicate under which elements may not be stored."""
+        reduction or that repeat the stage, `tx == 0` or `tx.var.equal(0)`; one of these stores each element
+        anyway. `lower` refuses a predicate under which elements may not be stored."""
         self._record("store_predicate", (predicate,))
 
     def unroll(self, var):
@@ -254,12 +255,14 @@ class Stage:
         self._leaf(var)
         self._record("tensorize", (var, tensor_intrin))
 
-    # ---- What has another form here -----------------------------------------------------------
-
     def env_threads(self, threads):
-        """Refused: the loop over the steps of a scan runs outside of the threads."""
-        self._refuse("the threads of a stage are those of its loops; bind them. The loop over the steps of "
-                     "a scan stays outside of the threads")
+        """Runs all steps of a scan in each thread: the loops of its update that are bound to these threads
+        become outermost. The stages of init and update bind loops to them as always. `lower` refuses it
+        where the threads need values of one another from step to step."""
+        if not isinstance(self.op, ScanOp):
+            self._refuse("env_threads takes the stage of a scan; bind the loops of other stages")
+        threads = list(threads) if isinstance(threads, (list, tuple)) else [threads]
+        self.environment = Step("env_threads", ([getattr(t, "thread_tag", t) for t in threads],))
 
     # ---- Memory -------------------------------------------------------------------------------
 
