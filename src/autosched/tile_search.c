@@ -25,8 +25,11 @@ typedef struct TileSearch {
   bool depends[NEST_MAX_READS][2]; // whether the read moves with each row axis
   bool broadcasts;                 // some read has one value for all lanes, but not for all rows
   // Facts of the nest, which all tiles ask for.
-  bool moves[NEST_MAX_READS][NEST_MAX_AXES]; // whether the read moves with each axis
-  double bytes[NEST_MAX_READS];              // of each read's tensor
+  bool moves[NEST_MAX_READS][NEST_MAX_AXES];     // whether the read moves with each axis
+  bool collides[NEST_MAX_READS][NEST_MAX_AXES];  // whether neighbours along it share cache sets
+  int64_t blocks[NEST_MAX_READS][NEST_MAX_AXES]; // its block of the read's layout; 1: none
+  double bytes[NEST_MAX_READS];                  // of each read's tensor
+  bool streams[NEST_MAX_READS];                  // constants that come from main memory
   double operations, latency;                // of a product: vector operations, and of a chain
   double hiding_chains;                      // chains that hide the latency of one another
   double uops_a_cycle;
@@ -40,6 +43,7 @@ typedef struct TileSearch {
   Tile *runners_up;
   double runner_up_costs[STRATEGY_RUNNERS_UP];
   int runner_up_count, most_runners_up;
+  double dropped_cost; // tiles that cost as much as this are neither best nor runners-up
 } TileSearch;
 
 static double loads_of(const TileSearch *s, int read, const Tile *tile, double vectors,
@@ -192,11 +196,12 @@ static double store_cycles(const TileSearch *s, const Tile *tile) {
          waits;
 }
 
-// The cycles of all tiles, whole and partial.
+// The cycles of all tiles, whole and partial; a part of them, when it alone is more than a tile that
+// is dropped costs.
 static double total_cycles(const TileSearch *s, const Tile *tile, const TileCut *v,
                            const TileCut rows[2], double others) {
   double total = 0, store = store_cycles(s, tile);
-  for (int mask = 0; mask < 8; mask++) {
+  for (int mask = 0; mask < 8 && total < s->dropped_cost; mask++) {
     const TileCut *cuts[3] = {v, &rows[0], &rows[1]};
     double size[3], count = others;
     for (int i = 0; i < 3; i++) {
@@ -260,10 +265,9 @@ static void find_traffic(const TileSearch *s, Tile *tile) {
     if (by_vector) again = panel_visits(s, tile, i, panels);
     if (by_rows && !by_vector)
       again = size > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? panels : 1;
-    bool streams = s->layouts->packed[i] && constant_streams(s->machine, size);
-    tile->bytes += size * again * (streams ? s->costs->streamed_bytes : 1);
+    tile->bytes += size * again * (s->streams[i] ? s->costs->streamed_bytes : 1);
     // Only panels that stay while the rows of a tile run are prefetched (autosched/panels.c).
-    if (streams && by_vector && moves_in_tile(s, i, tile)) tile->again += size;
+    if (s->streams[i] && by_vector && moves_in_tile(s, i, tile)) tile->again += size;
     if (s->layouts->packed[i] && !by_vector && size > (double)s->machine->l2_bytes)
       tile->again += size * (again - 1);
   }
@@ -275,7 +279,7 @@ double tile_cost(const HostMachine *machine, const Tile *tile) {
          memory_cycles(machine, tile->again, MEMORY_MAIN, MEMORY_READ);
 }
 
-// Do neighbours along a row axis of the tile map to the same sets of the first cache?
+// Do neighbours along an axis map to the same sets of the first cache?
 static bool shares_sets(const TileSearch *s, int i, int axis) {
   const NestRead *read = &s->nest->reads[i];
   for (int d = 0; d < read->buffer->rank; d++) {
@@ -291,8 +295,8 @@ static bool shares_sets(const TileSearch *s, int i, int axis) {
 static bool rows_collide(const TileSearch *s, const Tile *tile) {
   for (int i = 0; i < s->nest->read_count; i++) {
     int64_t rows = 1;
-    for (int r = 0; r < 2 && !s->layouts->packed[i]; r++)
-      if (tile->row_axis[r] >= 0 && tile->rows[r] > 1 && shares_sets(s, i, tile->row_axis[r]))
+    for (int r = 0; r < 2; r++)
+      if (tile->row_axis[r] >= 0 && tile->rows[r] > 1 && s->collides[i][tile->row_axis[r]])
         rows *= tile->rows[r];
     if (rows > s->machine->l1_ways - 1) return true;
   }
@@ -304,9 +308,8 @@ static bool rows_collide(const TileSearch *s, const Tile *tile) {
 static bool rows_cut_blocks(const TileSearch *s, const Tile *tile) {
   for (int i = 0; i < s->nest->read_count; i++)
     for (int r = 0; r < 2; r++) {
-      if (tile->row_axis[r] < 0 || !s->layouts->reads[i] || s->layouts->packed[i]) continue;
-      int d = nest_dimension_of(s->nest, &s->nest->reads[i], tile->row_axis[r]);
-      int64_t block = d < 0 ? 1 : nest_block(s->layouts->reads[i], d), rows = tile->rows[r];
+      if (tile->row_axis[r] < 0) continue;
+      int64_t block = s->blocks[i][tile->row_axis[r]], rows = tile->rows[r];
       if (block > 1 && block % rows && rows % block) return true;
     }
   return false;
@@ -335,7 +338,7 @@ static TileCut predict(const TileSearch *s, Tile *tile) {
     if (a != tile->vector_axis && a != tile->row_axis[0] && a != tile->row_axis[1])
       others *= (double)nest->axes[a].extent;
   tile->cycles = total_cycles(s, tile, &v, rows, others);
-  find_traffic(s, tile);
+  if (tile->cycles < s->dropped_cost) find_traffic(s, tile);
   return rows[1];
 }
 
@@ -350,12 +353,15 @@ static void add_runner_up(TileSearch *s, const Tile *tile, double cost) {
   }
   s->runners_up[at] = *tile;
   s->runner_up_costs[at] = cost;
+  if (s->runner_up_count == s->most_runners_up)
+    s->dropped_cost = s->runner_up_costs[s->runner_up_count - 1];
 }
 
 static void try_tile(TileSearch *s, Tile tile) {
   if (registers_needed(s, &tile) > s->machine->vector_registers) return;
   if (rows_collide(s, &tile) || rows_cut_blocks(s, &tile)) return;
   TileCut rows = predict(s, &tile);
+  if (tile.cycles >= s->dropped_cost) return;
   double cost = tile_cost(s->machine, &tile) * lost_to_rest(s->costs, &tile, &rows);
   if (s->best_cost >= 0 && cost >= s->best_cost * s->costs->tie_tile) {
     add_runner_up(s, &tile, cost);
@@ -364,6 +370,7 @@ static void try_tile(TileSearch *s, Tile tile) {
   if (s->best_cost >= 0) add_runner_up(s, &s->best, s->best_cost);
   s->best = tile;
   s->best_cost = cost;
+  if (!s->most_runners_up) s->dropped_cost = cost * s->costs->tie_tile;
 }
 
 // Are both dimensions whole and consecutive in the layout, `outer` first?
@@ -413,8 +420,20 @@ static bool can_turn(const TileSearch *s, const Tile *tile) {
   return rows >= FEWEST && rows <= tile->lanes && log2_of(rows) >= 0 && s->turned_block % rows == 0;
 }
 
+#define SUM_ROUNDING 1.0001 // sums of cycles in another order differ by less
+
+// The cycles that the multiply-adds of all tiles of a width need at least.
+static double work_cycles(const TileSearch *s, const Tile *tile) {
+  double vectors = (double)ceil_div(s->nest->axes[tile->vector_axis].extent, tile->lanes);
+  double products = vectors * s->reductions;
+  for (int a = 0; a < s->nest->spatial_count; a++)
+    if (a != tile->vector_axis) products *= (double)s->nest->axes[a].extent;
+  return products * s->operations / s->machine->fma_units;
+}
+
 static void try_rows(TileSearch *s, Tile tile) {
   const Nest *nest = s->nest;
+  if (work_cycles(s, &tile) > s->dropped_cost * SUM_ROUNDING) return;
   set_rows(s, &tile);
   int64_t most_inner = (int64_t)extent_of(nest, tile.row_axis[1]);
   int64_t most_outer = (int64_t)extent_of(nest, tile.row_axis[0]);
@@ -549,19 +568,31 @@ static void try_vector_axis(TileSearch *s, int axis, int lanes) {
   }
 }
 
+// Finds what tiles ask of read `i`. A packed operand's panels have neither sets nor blocks.
+static void look_at_read(TileSearch *s, int i) {
+  const NestRead *read = &s->nest->reads[i];
+  bool packed = s->layouts->packed[i];
+  s->bytes[i] = nest_buffer_bytes(read->buffer);
+  s->streams[i] = packed && constant_streams(s->machine, s->bytes[i]);
+  for (int a = 0; a < s->nest->axis_count; a++) {
+    s->moves[i][a] = nest_depends(read, a);
+    s->collides[i][a] = !packed && shares_sets(s, i, a);
+    int d = packed || !s->layouts->reads[i] ? -1 : nest_dimension_of(s->nest, read, a);
+    s->blocks[i][a] = d < 0 ? 1 : nest_block(s->layouts->reads[i], d);
+  }
+}
+
 static TileSearch search_of(Context *context, const HostMachine *machine, const Nest *nest,
                             const NestLayouts *layouts) {
-  TileSearch search = {context, machine,         cost_model_of(machine), nest,
-                       layouts, .reductions = 1, .best_cost = -1};
+  TileSearch search = {context, machine, cost_model_of(machine), nest, layouts};
+  search.reductions = 1;
+  search.best_cost = -1;
+  search.dropped_cost = INFINITY;
   search.operations = nest_product_operations(machine, nest);
   search.latency = nest_chain_latency(search.costs, nest);
   search.hiding_chains = search.latency * machine->fma_units / search.operations;
   search.uops_a_cycle = uops_a_cycle(machine);
-  for (int i = 0; i < nest->read_count; i++) {
-    search.bytes[i] = nest_buffer_bytes(nest->reads[i].buffer);
-    for (int a = 0; a < nest->axis_count; a++)
-      search.moves[i][a] = nest_depends(&nest->reads[i], a);
-  }
+  for (int i = 0; i < nest->read_count; i++) look_at_read(&search, i);
   search.innermost = tile_innermost_axis(context, machine, nest, layouts);
   if (nest->axis_count > nest->spatial_count) find_far_reads(&search);
   for (int a = nest->spatial_count; a < nest->axis_count; a++)
