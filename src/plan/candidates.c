@@ -16,11 +16,8 @@ static Nest *read_nest(const Planner *p, const Stage *stage) {
 
 const Nest *planner_nest(const Planner *p, const Stage *stage) {
   if (stage_is_ordered(stage)) return NULL;
-  Nest *nest = map_find(p->nests, stage);
-  if (nest) return nest;
-  nest = read_nest(p, stage);
-  if (nest) map_put(p->nests, stage, nest);
-  return nest;
+  if (!map_contains(p->nests, stage)) map_put(p->nests, stage, read_nest(p, stage));
+  return map_find(p->nests, stage);
 }
 
 // ---- Layouts

@@ -138,7 +138,7 @@ struct Planner {
   Map *composed;          // by WordKey of two stages: the one with the other inlined
   // The facts about stages and shapes, which all planners of a graph share.
   const Stage **kinds;       // by stage->index: the first stage whose loops are equal
-  Map *nests;                // by stage: the nests that planner_nest has read
+  Map *nests;                // by stage: what planner_nest has read; NULL: no nest
   PlanRelation ***relations; // by stage->index and entry of stage->reads; NULL: none
   Map *shared_relations;     // by a hash
   Map *shapes;               // by the first word of the digest of a shape: its PlanShape *
