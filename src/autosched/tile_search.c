@@ -30,8 +30,8 @@ typedef struct TileSearch {
   int64_t blocks[NEST_MAX_READS][NEST_MAX_AXES]; // its block of the read's layout; 1: none
   double bytes[NEST_MAX_READS];                  // of each read's tensor
   bool streams[NEST_MAX_READS];                  // constants that come from main memory
-  double operations, latency;                // of a product: vector operations, and of a chain
-  double hiding_chains;                      // chains that hide the latency of one another
+  double operations, latency;                    // of a product: vector operations, and of a chain
+  double hiding_chains;                          // chains that hide the latency of one another
   double uops_a_cycle;
   double reductions;
   int innermost;              // axis of the reduction
@@ -196,8 +196,8 @@ static double store_cycles(const TileSearch *s, const Tile *tile) {
          waits;
 }
 
-// The cycles of all tiles, whole and partial; a part of them, when it alone is more than a tile that
-// is dropped costs.
+// The cycles of all tiles, whole and partial; a part of them, when it alone is more than a tile
+// that is dropped costs.
 static double total_cycles(const TileSearch *s, const Tile *tile, const TileCut *v,
                            const TileCut rows[2], double others) {
   double total = 0, store = store_cycles(s, tile);

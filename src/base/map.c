@@ -43,16 +43,20 @@ static void grow(Map *map) {
 }
 
 void map_set(Map *map, uint64_t key, void *value) {
-  MapEntry *known = entry_of(map, key);
+  int32_t *slot = map->slot_count ? slot_of(map, key) : NULL;
+  MapEntry *known = !slot ? entry_of(map, key) : *slot ? &map->entries[*slot - 1] : NULL;
   if (known) {
     known->value = value;
     return;
   }
-  if (map->count >= FEW_ENTRIES && map->count * 2 >= map->slot_count) grow(map);
+  if (map->count >= FEW_ENTRIES && map->count * 2 >= map->slot_count) {
+    grow(map);
+    slot = slot_of(map, key);
+  }
   array_reserve(map->arena, (void **)&map->entries, &map->capacity, map->count + 1,
                 sizeof *map->entries);
   map->entries[map->count++] = (MapEntry){key, value};
-  if (map->slot_count) *slot_of(map, key) = map->count;
+  if (slot) *slot = map->count;
 }
 
 Map map_copy(Arena *arena, const Map *map) {

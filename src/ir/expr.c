@@ -31,8 +31,14 @@ const OpInfo op_table[EXPR_OP_COUNT] = {
 #undef OP
 };
 
+// The hash stands beside the expression, so that one that differs is not read.
+typedef struct ExprSlot {
+  uint64_t hash;
+  Expr *expr; // NULL: free
+} ExprSlot;
+
 struct ExprTable {
-  Expr **slots;
+  ExprSlot *slots;
   size_t count, capacity; // a power of two
   const struct ExprTable
       *below; // the table of the context outside the arena scope: searched, never changed
@@ -68,14 +74,15 @@ static uint64_t hash_of(const Expr *e, Expr *const *args) {
 }
 
 static bool same_node(const Expr *a, const Expr *b, Expr *const *args) {
-  return a->hash == b->hash && a->op == b->op && a->count == b->count &&
-         dtype_equal(a->type, b->type) && payload_bits(a->op, a) == payload_bits(b->op, b) &&
+  return a->op == b->op && a->count == b->count && dtype_equal(a->type, b->type) &&
+         payload_bits(a->op, a) == payload_bits(b->op, b) &&
          (a->count == 0 || memcmp(a->args, args, sizeof(Expr *) * a->count) == 0);
 }
 
-static Expr **slot_of(const struct ExprTable *table, const Expr *like, Expr *const *args) {
+static ExprSlot *slot_of(const struct ExprTable *table, const Expr *like, Expr *const *args) {
   size_t i = like->hash & (table->capacity - 1);
-  while (table->slots[i] && !same_node(table->slots[i], like, args))
+  while (table->slots[i].expr &&
+         (table->slots[i].hash != like->hash || !same_node(table->slots[i].expr, like, args)))
     i = (i + 1) & (table->capacity - 1);
   return &table->slots[i];
 }
@@ -83,16 +90,23 @@ static Expr **slot_of(const struct ExprTable *table, const Expr *like, Expr *con
 static void table_grow(Context *context, struct ExprTable *table) {
   struct ExprTable old = *table;
   table->capacity = old.capacity ? old.capacity * 2 : 4096;
-  table->slots = arena_array(&context->arena, Expr *, table->capacity);
-  for (size_t i = 0; i < old.capacity; i++)
-    if (old.slots[i]) *slot_of(table, old.slots[i], old.slots[i]->args) = old.slots[i];
+  table->slots = arena_array(&context->arena, ExprSlot, table->capacity);
+  for (size_t i = 0; i < old.capacity; i++) {
+    if (!old.slots[i].expr) continue;
+    size_t at = old.slots[i].hash & (table->capacity - 1);
+    while (table->slots[at].expr) at = (at + 1) & (table->capacity - 1);
+    table->slots[at] = old.slots[i];
+  }
 }
 
 static Expr *node_copy(Context *context, const Expr *like, Expr *const *args) {
   size_t operands = sizeof(Expr *) * like->count, origin = like->op == EXPR_LOAD;
-  Expr *e = arena_alloc(&context->arena, sizeof *e + operands + origin * sizeof(Expr *));
+  Expr *e = arena_take(&context->arena, sizeof *e + operands + origin * sizeof(Expr *));
   memcpy(e, like, sizeof *e);
+  if (origin) e->args[like->count] = NULL;
   if (operands) memcpy(e->args, args, operands);
+  for (int i = 0; i < like->count; i++) e->uses |= args[i]->uses;
+  if (like->op == EXPR_LOAD) e->uses |= EXPR_USES_BUFFER;
   e->id = context_next_id(context);
   return e;
 }
@@ -106,7 +120,7 @@ static struct ExprTable *table_new(Context *context) {
 static Expr *find_below(const struct ExprTable *table, const Expr *like, Expr *const *args) {
   Expr *found = NULL;
   for (table = table->below; table && !found; table = table->below)
-    found = *slot_of(table, like, args);
+    found = slot_of(table, like, args)->expr;
   return found;
 }
 
@@ -114,12 +128,13 @@ static Expr *cons(Context *context, Expr *like, Expr *const *args) {
   struct ExprTable *table = context->exprs ? context->exprs : table_new(context);
   if (table->count * 2 >= table->capacity) table_grow(context, table);
   like->hash = hash_of(like, args);
-  Expr **slot = slot_of(table, like, args);
-  if (*slot) return *slot;
+  ExprSlot *slot = slot_of(table, like, args);
+  if (slot->expr) return slot->expr;
   Expr *e = find_below(table, like, args);
   if (e) return e;
   table->count++;
-  return *slot = node_copy(context, like, args);
+  *slot = (ExprSlot){like->hash, node_copy(context, like, args)};
+  return slot->expr;
 }
 
 // The origin of a load stands behind its operands.
@@ -130,7 +145,7 @@ Expr *expr_origin(const Expr *load) {
 // A node from outside of the arena scope must not point into the scope.
 void expr_set_origin(Context *context, Expr *load, Expr *origin) {
   if (load->op != EXPR_LOAD || !origin || load->args[load->count]) return;
-  if (*slot_of(context->exprs, load, load->args) == load) load->args[load->count] = origin;
+  if (slot_of(context->exprs, load, load->args)->expr == load) load->args[load->count] = origin;
 }
 
 Expr *expr_load_like(Context *context, const Expr *like, Buffer *buffer, Expr *const *indices,
@@ -206,7 +221,12 @@ static Expr *new_var(Context *context, DType type, Var var) {
   like.as.var = arena_copy(&context->arena, &var, sizeof var);
   Expr *e = node_copy(context, &like, NULL);
   e->hash = hash_mix(EXPR_VAR, e->id);
+  e->uses = expr_use_bit(e);
   return e;
+}
+
+uint64_t expr_use_bit(const Expr *var) {
+  return (uint64_t)1 << var->id % 63;
 }
 
 Expr *expr_var(Context *context, const char *name, DType type) {
@@ -359,6 +379,7 @@ Expr *expr_conjunction(Context *context, const ExprArray *conjuncts) {
 }
 
 bool expr_uses(const Expr *e, const Expr *var) {
+  if (!e || !(e->uses & expr_use_bit(var))) return false;
   VariableSearch search = {var, false};
   Visitor visitor = {.env = &search, .enter_expr = search_enter};
   visit_expr(&visitor, (Expr *)e);

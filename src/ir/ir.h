@@ -140,6 +140,7 @@ struct Expr {
   DType type;
   uint32_t id; // order of creation in the context: a stable order for sorting
   uint64_t hash;
+  uint64_t uses; // of each variable in it expr_use_bit, and EXPR_USES_BUFFER for a load
   union {
     int64_t i;
     double f;
@@ -241,6 +242,10 @@ bool expr_is_call(const Expr *e); // of a function outside of the program, or of
 // in its place.
 int expr_tree_size(const Expr *e, const Buffer *buffer, int inside, int most);
 bool expr_uses(const Expr *e, const Expr *var);
+// One of 63 bits. An expression whose `uses` has neither it nor EXPR_USES_BUFFER does not use the
+// variable; the shape of a buffer that is loaded from may.
+uint64_t expr_use_bit(const Expr *var);
+#define EXPR_USES_BUFFER ((uint64_t)1 << 63)
 // Loads from the buffer or an alias, or has its data pointer.
 bool expr_reads(Expr *e, const Buffer *buffer);
 typedef Array(Expr *) ExprArray;
@@ -250,8 +255,8 @@ void expr_conjuncts(Context *context, Expr *condition, ExprArray *out);
 Expr *expr_conjunction(Context *context, const ExprArray *conjuncts); // true when empty
 // Looks also in the buffers that `s` reads, writes, declares, matches or allocates.
 bool stmt_uses(Stmt *s, const Expr *var);
-bool expr_is_pure(const Expr *e);               // no CALL, no effect; loads are pure
-bool expr_may_be_nan(const Expr *e);           // a float; false where it is seen to be a number
+bool expr_is_pure(const Expr *e);    // no CALL, no effect; loads are pure
+bool expr_may_be_nan(const Expr *e); // a float; false where it is seen to be a number
 // The x of an expression `x > -inf ? x : -inf` (op is EXPR_MAX), or `x < inf ? x : inf` (EXPR_MIN);
 // NULL for others.
 Expr *expr_only_numbers(ExprOp op, const Expr *e);
@@ -509,7 +514,7 @@ bool block_is_root(const Block *b); // the block around a whole function, which 
 // An access that is checked at run time, because it is not proved to be in bounds.
 typedef struct AccessGuard {
   Str access; // "A[idx[i], j]"
-  int axis; // or a GuardKind (runtime/guards.h)
+  int axis;   // or a GuardKind (runtime/guards.h)
   SourcePos pos;
 } AccessGuard;
 
@@ -594,6 +599,7 @@ struct Rewriter {
   Buffer *(*buffer)(Rewriter *rewriter, Buffer *b);
   Map memo, buffers; // initialised by the driver
   bool no_memo;      // when the result of `expr` depends on the expression's position
+  uint64_t uses;     // expressions with none of these bits (Expr) stay as they are; 0: rewrite all
 };
 Expr *rewrite_expr(Rewriter *rewriter, Expr *e);
 Stmt *rewrite_stmt(Rewriter *rewriter, Stmt *s);

@@ -142,6 +142,7 @@ static Expr *rebuild(Rewriter *rewriter, Expr *e) {
 
 Expr *rewrite_expr(Rewriter *rewriter, Expr *e) {
   if (!e) return NULL;
+  if (rewriter->uses && !(e->uses & rewriter->uses)) return e;
   prepare(rewriter);
   bool memoise = !rewriter->no_memo && e->count > 0;
   Expr *known = memoise ? map_find(&rewriter->memo, e) : NULL;
@@ -354,10 +355,14 @@ static Buffer *substitute_buffer(Rewriter *rewriter, Buffer *b) {
 
 // The memo of a substitution is scratch memory, because it is useless afterwards.
 static Rewriter substitution(Context *context, Substitution *map) {
+  uint64_t uses = EXPR_USES_BUFFER;
+  for (int i = 0; map->vars && i < map->vars->count; i++)
+    uses |= ((const Expr *)(uintptr_t)map->vars->entries[i].key)->uses;
   return (Rewriter){.context = context,
                     .env = map,
                     .expr = substitute_one,
                     .buffer = substitute_buffer,
+                    .uses = uses,
                     .memo = map_new(&context->scratch),
                     .buffers = map_new(&context->scratch)};
 }

@@ -125,10 +125,51 @@ static void test_rewriting_shares_what_stays(void **state) {
   context_free(context);
 }
 
+// Variables outnumber the bits for them, so that two sums with a bit in common use others.
+static void test_uses_are_those_of_each_variable(void **state) {
+  (void)state;
+  enum { COUNT = 150 };
+  Context *context = context_new();
+  Expr *vars[COUNT], *sums[COUNT];
+  Buffer *a = buffer_static(context, "A", DTYPE_INT32, (int64_t[]){7}, 1, NULL);
+  for (int i = 0; i < COUNT; i++) vars[i] = expr_var(context, "i", DTYPE_INT32);
+  for (int i = 0; i < COUNT; i++) {
+    sums[i] = expr_mul(context, vars[i], expr_add(context, vars[(i + 1) % COUNT], vars[i]));
+    if (i % 2) sums[i] = expr_load(context, a, &sums[i], 1);
+  }
+  for (int v = 0; v < COUNT; v++) {
+    Map to = map_new(&context->arena);
+    map_put(&to, vars[v], expr_int(context, DTYPE_INT32, 3));
+    for (int i = 0; i < COUNT; i++) {
+      bool uses = v == i || v == (i + 1) % COUNT;
+      assert_int_equal(expr_uses(sums[i], vars[v]), uses);
+      Expr *other = substitute_expr(context, sums[i], &to);
+      assert_int_equal(other != sums[i], uses);
+      assert_false(expr_uses(other, vars[v]));
+    }
+  }
+  context_free(context);
+}
+
+// The shape of the buffer that is loaded from uses the variable, and no index does.
+static void test_variables_of_shapes_are_replaced(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Expr *n = expr_var(context, "n", DTYPE_INT32), *zero = expr_index(context, 0);
+  Buffer *a = buffer_new(context, "A", DTYPE_FLOAT32, &n, 1, NULL);
+  Map to = map_new(&context->arena);
+  map_put(&to, n, expr_int(context, DTYPE_INT32, 5));
+  Expr *load =
+      expr_add(context, expr_load(context, a, &zero, 1), expr_float(context, DTYPE_FLOAT32, 1));
+  Expr *other = substitute_expr(context, load, &to);
+  assert_true(expr_is_int(other->args[0]->as.buffer->shape[0], 5));
+  context_free(context);
+}
+
 static void test_type_names_round_trip(void **state) {
   (void)state;
   Context *context = context_new();
-  static const char *const names[] = {"bool",    "int8",     "uint16x4",    "float32x16",
+  static const char *const names[] = {"bool",    "int8",     "uint16x4",      "float32x16",
                                       "float64", "bfloat16", "float8_e4m3fn", "int4",
                                       "handle",  "float16"};
   for (int i = 0; i < COUNT_OF(names); i++) {
@@ -151,6 +192,8 @@ int main(void) {
       cmocka_unit_test(test_identities_and_vectors),
       cmocka_unit_test(test_mixed_integer_types_meet),
       cmocka_unit_test(test_rewriting_shares_what_stays),
+      cmocka_unit_test(test_uses_are_those_of_each_variable),
+      cmocka_unit_test(test_variables_of_shapes_are_replaced),
       cmocka_unit_test(test_type_names_round_trip),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
