@@ -128,12 +128,17 @@ const char *arena_text(Arena *arena, const char *text) {
 }
 
 char *arena_vprintf(Arena *arena, const char *format, va_list args) {
+  enum { LIKELY = 256 };
+  char likely[LIKELY];
   va_list again;
   va_copy(again, args);
-  int size = vsnprintf(NULL, 0, format, again);
+  size_t size = text_format(likely, sizeof likely, format, again);
   va_end(again);
-  char *s = arena_alloc(arena, (size_t)size + 1);
-  vsnprintf(s, (size_t)size + 1, format, args);
+  char *s = arena_take(arena, size + 1);
+  if (size < sizeof likely)
+    memcpy(s, likely, size + 1);
+  else
+    text_format(s, size + 1, format, args);
   return s;
 }
 

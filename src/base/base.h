@@ -114,6 +114,8 @@ typedef struct Text {
 Text text_new(Arena *arena);
 void text_printf(Text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 void text_vprintf(Text *text, const char *format, va_list args);
+// As vsnprintf: writes at most `room` bytes, the last of them 0, and returns the whole length.
+size_t text_format(char *to, size_t room, const char *format, va_list args);
 void text_append(Text *text, const char *data, size_t size);
 void text_puts(Text *text, const char *s);
 void text_pad(Text *text, char c, int count);

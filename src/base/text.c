@@ -36,13 +36,13 @@ void text_vprintf(Text *text, const char *format, va_list args) {
   va_copy(again, args);
   reserve(text, LIKELY);
   size_t room = text->capacity - text->size;
-  int size = vsnprintf(text->data + text->size, room, format, args);
-  if ((size_t)size >= room) {
-    reserve(text, (size_t)size);
-    vsnprintf(text->data + text->size, (size_t)size + 1, format, again);
+  size_t size = text_format(text->data + text->size, room, format, args);
+  if (size >= room) {
+    reserve(text, size);
+    text_format(text->data + text->size, size + 1, format, again);
   }
   va_end(again);
-  text->size += (size_t)size;
+  text->size += size;
 }
 
 void text_printf(Text *text, const char *format, ...) {

@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/digest.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -186,6 +187,34 @@ static void test_an_arena_may_outlive_its_context(void **state) {
   assert_true(!arena.chunk && !arena.used_bytes);
 }
 
+static void check_format(const char *format, ...) {
+  char wanted[64], seen[64];
+  for (size_t room = 0; room <= sizeof seen; room++) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    memset(wanted, '?', sizeof wanted);
+    memset(seen, '?', sizeof seen);
+    int size = vsnprintf(wanted, room, format, args);
+    assert_int_equal(text_format(seen, room, format, again), size);
+    assert_memory_equal(seen, wanted, sizeof seen);
+    va_end(again);
+    va_end(args);
+  }
+}
+
+static void test_formats_are_those_of_c(void **state) {
+  (void)state;
+  check_format("");
+  check_format("none 100%%");
+  check_format("%s%c%s", "", 'x', "text");
+  check_format("[%d, %d, %d]", 0, INT_MAX, INT_MIN);
+  check_format("%lld %lld", (long long)INT64_MIN, (long long)INT64_MAX);
+  check_format("%zu:%s", SIZE_MAX, "end");
+  check_format("%d %5d %-4s|%x", 1, 2, "a", 255u); // the first alone is written here
+  check_format("%s %.17g %ld", "b", 0.1, -3L);
+}
+
 static void test_long_texts_are_whole(void **state) {
   (void)state;
   Context *context = context_new();
@@ -307,6 +336,7 @@ int main(void) {
       cmocka_unit_test(test_reset_gives_zeroed_memory),
       cmocka_unit_test(test_scopes_use_chunks_again),
       cmocka_unit_test(test_an_arena_may_outlive_its_context),
+      cmocka_unit_test(test_formats_are_those_of_c),
       cmocka_unit_test(test_long_texts_are_whole),
       cmocka_unit_test(test_nearest_name),
       cmocka_unit_test(test_small_floats_round_trip),
