@@ -171,6 +171,7 @@ static LowerKernel *lower_planned(Program *p, const PlanKernel *kernel) {
   LowerOptions options = p->options.lower;
   const Node *call = user_call(kernel);
   options.guards = call != NULL;
+  options.drop_logical = p->options.run_only && !options.print_after;
   options.report = &p->lower_reports[p->kernels.count];
   PrimFunc *func = with_strides(p->context, kernel, schedule_func(kernel->choice.schedule));
   if (call) {

@@ -23,6 +23,7 @@ typedef struct Flattening {
   Context *context;
   Map flats; // Buffer* → Flat*
   Rewriter rewriter;
+  bool drop_logical; // LowerOptions
 } Flattening;
 
 static bool was_flat(const Buffer *b) {
@@ -161,7 +162,8 @@ static Expr *flatten_load(Rewriter *rewriter, Expr *e) {
   Expr **indices = flat_indices(flattening, buffer, e->args);
   const Flat *flat = flat_of(flattening, buffer);
   Expr *load = expr_load(rewriter->context, flat->buffer, indices, flat->buffer->rank);
-  expr_set_origin(rewriter->context, load, expr_origin(e) ? expr_origin(e) : e);
+  if (!flattening->drop_logical)
+    expr_set_origin(rewriter->context, load, expr_origin(e) ? expr_origin(e) : e);
   return load;
 }
 
@@ -172,7 +174,7 @@ static Stmt *flatten_store(Flattening *flattening, Stmt *s) {
   next->as.store.buffer = flat->buffer;
   next->as.store.rank = flat->buffer->rank;
   next->as.store.indices = flat_indices(flattening, s->as.store.buffer, s->as.store.indices);
-  if (!s->as.store.origin)
+  if (!s->as.store.origin && !flattening->drop_logical)
     next->as.store.origin =
         expr_load(context, s->as.store.buffer, s->as.store.indices, s->as.store.rank);
   return next;
@@ -237,7 +239,9 @@ static Stmt *flatten_stmt(Rewriter *rewriter, Stmt *s) {
 PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   if (!lower_check_tiles(context, func)) return NULL;
-  Flattening flattening = {.context = context, .flats = map_new(&context->arena)};
+  Flattening flattening = {.context = context,
+                           .flats = map_new(&context->arena),
+                           .drop_logical = state->options->drop_logical};
   flattening.rewriter = (Rewriter){.context = context,
                                    .env = &flattening,
                                    .expr = flatten_load,

@@ -105,6 +105,7 @@ typedef struct LowerOptions {
   bool guards;             // check accesses that are not proved to be in bounds at run time
   bool device;             // the threads of a block run at the same time
   bool drop_result;        // the value that the function returns is of no interest
+  bool drop_logical;       // nobody reads the function, so that flat accesses forget logical ones
   const Module *module;    // of the functions that the function calls; NULL: none
   bool verify;             // look for the facts that passes promise in all builds
   bool verify_each;        // run before and after each pass on random inputs and compare

@@ -172,7 +172,29 @@ static void test_origins(void **state) {
   assert_true(compared > 100 * (int64_t)count);
 }
 
+// With drop_logical a program lowers to the same code, whose accesses have no logical ones.
+static void test_dropped_origins(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 40; seed++) {
+    Context *context = context_new();
+    RandomProgram program = random_program(&context->arena, seed);
+    SourceFile *file = source_file_new(context, "r.py", program.text, strlen(program.text));
+    PrimFunc *func = script_parse(context, file)->funcs.items[0].prim;
+    Check check = {.context = context, .state = seed};
+    LowerOptions drop = {.drop_logical = true, .after = check_function, .after_env = &check};
+    PrimFunc *kept = lower_prim_func(context, func, &(LowerOptions){0}),
+             *dropped = lower_prim_func(context, func, &drop);
+    if (!kept || !dropped || check.compared || !check.missing)
+      fail_msg("seed %d: %d accesses", (int)seed, check.compared);
+    IrDifference difference;
+    if (!prim_func_equal(context, kept, dropped, &difference))
+      fail_msg("seed %d: %s", (int)seed, difference.what);
+    context_free(context);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_origins)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_origins),
+                                     cmocka_unit_test(test_dropped_origins)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
