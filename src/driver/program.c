@@ -4,6 +4,8 @@
 #include "driver/driver.h"
 #include "offload/offload.h"
 
+#include <pthread.h>
+
 static void report_progress(const Program *p, const char *what, int done, int all) {
   if (p->options.progress) p->options.progress(p->options.progress_env, what, done, all);
 }
@@ -470,10 +472,31 @@ Program *program_plan(Context *context, const GraphFunc *graph, const CompileOpt
   return p;
 }
 
+static const TargetRow *running_target(const CompileOptions *options) {
+  return options->target ? options->target : target_for_running();
+}
+
+static void *load_ahead(void *target) {
+  ((const TargetRow *)target)->load_ahead();
+  return NULL;
+}
+
+// Plans in this thread; where another may run, it begins to load code at the same time.
+static Program *plan_and_load_ahead(Context *context, const GraphFunc *graph,
+                                    const CompileOptions *options) {
+  const TargetRow *target = running_target(options);
+  pthread_t thread;
+  bool started = options->run_only && options->machine.cores > 1 && target->load_ahead &&
+                 !pthread_create(&thread, NULL, load_ahead, (void *)target);
+  Program *p = plan_only(context, graph, options);
+  if (started) pthread_join(thread, NULL);
+  return p;
+}
+
 // With run_only, begins to load code kernel by kernel if the target keeps no pointers into lowered
 // kernels.
 static bool begin_loading(Program *p) {
-  const TargetRow *target = p->options.target ? p->options.target : target_for_running();
+  const TargetRow *target = running_target(&p->options);
   TargetOptions options = {&p->options.machine, &p->target_report, p->target_reports,
                            p->options.quick, p->options.cache};
   if (!p->options.run_only || target->keeps_kernels) return true;
@@ -482,7 +505,7 @@ static bool begin_loading(Program *p) {
 }
 
 Program *program_build(Context *context, const GraphFunc *graph, const CompileOptions *options) {
-  Program *p = plan_only(context, graph, options);
+  Program *p = plan_and_load_ahead(context, graph, options);
   if (!p) return NULL;
   p->lower_reports = arena_array(&context->arena, LowerReport, p->plan->kernels.count);
   p->target_reports = arena_array(&context->arena, TargetReport, p->plan->kernels.count);

@@ -86,6 +86,7 @@ const TargetRow target_table[] = {
      .level_tuning = llvm_tuning,
      .emit = llvm_emit,
      .load_begin = llvm_load_begin,
+     .load_ahead = llvm_load_ahead,
      .load_add = llvm_load_add,
      .load_finish = llvm_load_finish,
      .library = llvm_library_path,

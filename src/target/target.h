@@ -163,6 +163,9 @@ typedef struct TargetRow {
   // Code for this process, to which kernels are added one by one; all three are NULL where the
   // target cannot run code in this process. NULL or false with a diagnostic.
   TargetLoading *(*load_begin)(Context *context, const char *name, const TargetOptions *options);
+  // Does once what load_begin would do first for any kernel. May run in another thread. NULL: there
+  // is nothing.
+  void (*load_ahead)(void);
   bool (*load_add)(TargetLoading *loading, LowerKernel *kernel);
   CompiledCode *(*load_finish)(TargetLoading *loading);
   // Whether this machine has what the code runs on. NULL: it has.

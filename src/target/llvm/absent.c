@@ -12,6 +12,9 @@ bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *op
   return absent(context);
 }
 
+void llvm_load_ahead(void) {
+}
+
 TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetOptions *options) {
   absent(context);
   return NULL;

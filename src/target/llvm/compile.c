@@ -181,12 +181,8 @@ struct LlvmCrew {
   bool closed;
 };
 
-// After a long text LLVM leaves much free memory that other threads cannot use.
-enum { LONG_TEXT = 128 << 10 };
-
 static void run_crew_job(LlvmCrew *crew, CrewJob *own) {
   const LlvmApi *api = crew->api;
-  bool is_long = own->text && strlen(own->text) > LONG_TEXT;
   if (own->text)
     run_job(&own->job);
   else
@@ -196,7 +192,6 @@ static void run_crew_job(LlvmCrew *crew, CrewJob *own) {
   if (own->key && own->job.code)
     cache_put(crew->cache, CACHE_KERNEL, own->key, own->label, api->GetBufferStart(own->job.code),
               api->GetBufferSize(own->job.code));
-  if (is_long) malloc_trim(0);
 }
 
 static CrewJob *next_to_compile(LlvmCrew *crew) {

@@ -20,6 +20,11 @@ typedef struct LlvmLoading {
   CodeImage *image;
 } LlvmLoading;
 
+void llvm_load_ahead(void) {
+  const char *why;
+  llvm_api(&why);
+}
+
 TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetOptions *options) {
   const char *why;
   const LlvmApi *api = llvm_api(&why);

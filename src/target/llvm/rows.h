@@ -7,6 +7,7 @@
 
 bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                const char *ending, Text *out);
+void llvm_load_ahead(void);
 TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetOptions *options);
 bool llvm_load_add(TargetLoading *loading, LowerKernel *kernel);
 CompiledCode *llvm_load_finish(TargetLoading *loading);
