@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-static const DType i32 = {TYPE_INT, 32, 1};
+static const DType i32 = {TYPE_INT, 32, 1}, u32 = {TYPE_UINT, 32, 1};
 static const DType f32 = {TYPE_FLOAT, 32, 1};
 
 Expr *legal_negate(Legalizer *l, Expr *x) {
@@ -24,9 +24,10 @@ static Expr *absolute(Legalizer *l, Expr *x) {
 }
 
 Expr *legal_with_sign_of(Legalizer *l, Expr *magnitude, Expr *x) {
-  Expr *negative = legal_make(l, EXPR_LT, x, legal_const(l, x, 0));
-  magnitude = legal_hold(l, magnitude);
-  return legal_select(l, negative, legal_negate(l, magnitude), magnitude);
+  Expr *bits = legal_reinterpret(l, u32, x);
+  Expr *sign = legal_make(l, EXPR_BIT_AND, bits, legal_int(l, bits, 0x80000000));
+  Expr *both = legal_make(l, EXPR_BIT_OR, legal_reinterpret(l, u32, magnitude), sign);
+  return legal_reinterpret(l, f32, both);
 }
 
 // ---- Exponentials ------------------------------------------------------------------------------
@@ -71,17 +72,40 @@ static Expr *clamp(Legalizer *l, Expr *x, double low, double high) {
   return legal_hold(l, legal_make(l, EXPR_MAX, x, legal_const(l, x, low)));
 }
 
-// The result is zero below 2^-126: operations on denormal numbers are many times slower.
-static Expr *exp_of(Legalizer *l, Expr *x) {
-  x = clamp(l, x, -88, 89);
-  Expr *tiny = legal_make(l, EXPR_LT, x, legal_const(l, x, -0x1.5d589ep+6));
-  Reduced n = nearest_integer(l, x, M_LOG2E);
-  Expr *r = legal_fma(l, n.whole, legal_const(l, x, -0x1.63p-1), x); // ln 2 in two parts
-  r = legal_hold(l, legal_fma(l, n.whole, legal_const(l, x, 0x1.bd0106p-13), r));
+// The least argument with a normal result, and the greatest with a finite one.
+#define EXP_LEAST -0x1.5d589ep+6
+#define EXP_MOST 0x1.62e42ep+6
+
+// For an argument between them; any number for others, also for NaN. Since the result is normal, n
+// is added to the exponent of e^r; what stands before n in the sum leaves the bits by the shift.
+static Expr *exp_between(Legalizer *l, Expr *x) {
+  x = legal_hold(l, x);
+  Expr *magic = legal_const(l, x, 0x1.8p23);
+  Expr *sum = legal_hold(l, legal_fma(l, x, legal_const(l, x, M_LOG2E), magic));
+  Expr *whole = legal_hold(l, legal_make(l, EXPR_SUB, sum, magic));
+  Expr *r = legal_fma(l, whole, legal_const(l, x, -0x1.63p-1), x); // ln 2 in two parts
+  r = legal_hold(l, legal_fma(l, whole, legal_const(l, x, 0x1.bd0106p-13), r));
   Expr *tail = legal_polynomial(l, r, exp_tail, COUNT_OF(exp_tail));
   Expr *y = legal_fma(l, legal_make(l, EXPR_MUL, r, r), tail, r);
-  y = scale(l, legal_make(l, EXPR_ADD, y, legal_const(l, x, 1)), n.integer);
-  return legal_select(l, tiny, legal_const(l, x, 0), y);
+  y = legal_reinterpret(l, u32, legal_make(l, EXPR_ADD, y, legal_const(l, x, 1)));
+  Expr *n = legal_reinterpret(l, u32, sum);
+  n = legal_make(l, EXPR_SHIFT_LEFT, n, legal_int(l, n, 23));
+  return legal_reinterpret(l, f32, legal_make(l, EXPR_ADD, y, n));
+}
+
+// As exp_between for arguments from EXP_LEAST on; infinity above EXP_MOST, and NaN of NaN.
+static Expr *exp_from_least(Legalizer *l, Expr *x) {
+  x = legal_hold(l, x);
+  Expr *beyond = legal_make(l, EXPR_MAX, x, legal_const(l, x, INFINITY));
+  return legal_select(l, legal_make(l, EXPR_LE, x, legal_const(l, x, EXP_MOST)), exp_between(l, x),
+                      beyond);
+}
+
+// The result is zero below 2^-126: operations on denormal numbers are many times slower.
+static Expr *exp_of(Legalizer *l, Expr *x) {
+  x = legal_hold(l, x);
+  return legal_select(l, legal_make(l, EXPR_LT, x, legal_const(l, x, EXP_LEAST)),
+                      legal_const(l, x, 0), exp_from_least(l, x));
 }
 
 static Expr *expand_exp(Legalizer *l, Expr *e) {
@@ -96,13 +120,11 @@ static Expr *expand_exp2(Legalizer *l, Expr *e) {
   return scale(l, legal_fma(l, f, tail, legal_const(l, x, 1)), n.integer);
 }
 
-// Computed from e^-|x|, which does not overflow and keeps the small values.
+// 1 / (1 + e^-x), which is 0 where e^-x is infinite.
 static Expr *expand_sigmoid(Legalizer *l, Expr *e) {
-  Expr *x = legal_hold(l, e->args[0]), *one = legal_const(l, x, 1);
-  Expr *t = legal_hold(l, exp_of(l, legal_negate(l, absolute(l, x))));
-  Expr *positive = legal_make(l, EXPR_GE, x, legal_const(l, x, 0));
-  return legal_make(l, EXPR_DIV, legal_select(l, positive, one, t),
-                    legal_make(l, EXPR_ADD, t, one));
+  Expr *x = legal_negate(l, e->args[0]), *one = legal_const(l, x, 1);
+  x = legal_make(l, EXPR_MAX, x, legal_const(l, x, EXP_LEAST));
+  return legal_make(l, EXPR_DIV, one, legal_make(l, EXPR_ADD, exp_from_least(l, x), one));
 }
 
 // ---- Logarithms --------------------------------------------------------------------------------
@@ -210,10 +232,11 @@ static Expr *expand_tanh(Legalizer *l, Expr *e) {
   Expr *one = legal_const(l, x, 1), *two = legal_const(l, x, 2);
   Expr *tail = legal_polynomial(l, square, tanh_tail, COUNT_OF(tanh_tail));
   Expr *small = legal_fma(l, legal_make(l, EXPR_MUL, square, tail), x, x);
-  Expr *power = exp_of(l, legal_make(l, EXPR_MUL, a, two));
+  Expr *most = legal_make(l, EXPR_MIN, a, legal_const(l, x, 10)); // tanh 10 rounds to 1
+  Expr *power = exp_between(l, legal_make(l, EXPR_ADD, most, most));
   Expr *quotient = legal_make(l, EXPR_DIV, two, legal_make(l, EXPR_ADD, power, one));
   Expr *large = legal_with_sign_of(l, legal_make(l, EXPR_SUB, one, quotient), x);
-  return legal_select(l, legal_make(l, EXPR_LT, a, legal_const(l, x, 0.625)), small, large);
+  return legal_select(l, legal_make(l, EXPR_GE, a, legal_const(l, x, 0.625)), large, small);
 }
 
 static Expr *expand_erf(Legalizer *l, Expr *e) {
@@ -222,9 +245,9 @@ static Expr *expand_erf(Legalizer *l, Expr *e) {
   Expr *small = legal_polynomial(l, square, erf_small, COUNT_OF(erf_small));
   small = legal_fma(l, small, x, x);
   Expr *t = legal_hold(l, legal_make(l, EXPR_MIN, a, legal_const(l, x, 3.94)));
-  Expr *rest = exp_of(l, legal_polynomial(l, t, erf_large, COUNT_OF(erf_large)));
+  Expr *rest = exp_between(l, legal_polynomial(l, t, erf_large, COUNT_OF(erf_large)));
   Expr *large = legal_with_sign_of(l, legal_make(l, EXPR_SUB, legal_const(l, x, 1), rest), x);
-  return legal_select(l, legal_make(l, EXPR_LT, a, legal_const(l, x, 0.921875)), small, large);
+  return legal_select(l, legal_make(l, EXPR_GE, a, legal_const(l, x, 0.921875)), large, small);
 }
 
 // ---- Hyperbolic functions and their inverses ---------------------------------------------------
