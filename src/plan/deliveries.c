@@ -4,10 +4,13 @@
 // instead gather the elements from the layout in which the tensor is written.
 #include "plan/internal.h"
 
-// The cycles that moving elements apart takes beside the memory that a kernel moves anyway.
-static double beside_memory(const Planner *p, double apart, double bytes) {
-  double memory = planner_move_cost(p, bytes, bytes);
-  return overlapped_cycles(p->machine, apart, memory) - memory;
+// The cycles that moving elements apart takes beside the memory that the kernel of the stage moves
+// anyway. Arithmetic that takes longer than the memory leaves less time for it.
+static double beside_kernel(const Planner *p, const Stage *stage, double apart, double bytes) {
+  double memory = planner_move_cost(p, bytes, bytes),
+         longer = MAX_OF(planner_chain_arithmetic(p, stage) - memory, 0);
+  return overlapped_cycles(p->machine, longer + apart, memory) -
+         overlapped_cycles(p->machine, longer, memory);
 }
 
 // How many members of a group read the tensor, each of which loads its elements; 1 for other
@@ -26,8 +29,9 @@ static double gather_cost(const Planner *p, const Stage *stage, int read, int fr
                                         machine_lanes(p->machine, stage->output->buffer->type));
   // The members after the first find the tensor in a cache, so that no memory hides their loads.
   double apart = planner_permute_cost(p, stage, read, from, output);
+
   return (double)planner_integer_cost(
-      beside_memory(p, apart, p->candidates[tensor->index].items[0].bytes) +
+      beside_kernel(p, stage, apart, p->candidates[tensor->index].items[0].bytes) +
       (times_read(stage, tensor) - 1) * apart);
 }
 

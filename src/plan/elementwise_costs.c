@@ -272,6 +272,27 @@ static double apart_loads(const Planner *p, const Stage *stage, const StageChoic
 
 // ---- Arithmetic of stages without a reduction
 
+// The cycles of the stage's operations in vectors; -1: it has a reduction or no nest.
+static double vector_operations(const Planner *p, const Stage *stage) {
+  const Nest *nest = planner_nest(p, stage);
+  if (!nest || nest->axis_count > nest->spatial_count) return -1;
+  return nest->points / (double)lanes_of(p, stage) * nest->work.operations /
+         cost_model_of(p->machine)->operations_a_cycle;
+}
+
+double planner_chain_arithmetic(const Planner *p, const Stage *stage) {
+  enum { LONGEST = 8 };
+  double cycles = 0;
+  for (int i = 0; i < LONGEST; i++) {
+    double own = vector_operations(p, stage);
+    if (own < 0) break;
+    cycles += own;
+    if (stage->output->users.count != 1) break;
+    stage = stage->output->users.items[0];
+  }
+  return cycles;
+}
+
 // The stage's own work. By itself it loads and stores vectors; fused with the producer of a tensor,
 // it has them in registers. Sets the length of the rows in which a kernel of elementwise stages
 // runs.

@@ -349,6 +349,9 @@ int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of re
 // elementwise_costs.c
 // The cycles of the arithmetic of a transform of tiles in vectors; 0 for other stages.
 double planner_transform_cycles(const Planner *planner, const TeStage *te);
+// The cycles of the operations, in vectors, of a stage and of those without a reduction behind it,
+// with which it may share a kernel; 0 for a stage with a reduction.
+double planner_chain_arithmetic(const Planner *planner, const Stage *stage);
 // Sets the cost of a choice of a stage without a reduction, and the cycles of its kernel up to it.
 // `host` is the choice of the producer with which it is fused; NULL: it is not fused.
 void planner_set_elementwise_cost(Planner *planner, const Stage *stage, StageChoice *choice,
