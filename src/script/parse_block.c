@@ -90,11 +90,51 @@ static bool read_domain(Parser *parser, PyNode *const *args, BlockVar *var) {
                 script_expr_text(parser->context, var->binding));
 }
 
+// Is the loop the binding of a variable of the block?
+static bool is_bound(const BlockBuilder *block, const Expr *loop) {
+  for (int i = 0; i < block->vars.count; i++)
+    if (block->vars.items[i].binding == loop) return true;
+  return false;
+}
+
+// The outermost loop from 0 to the extent to which the block has bound no variable; NULL: none.
+static const Binding *loop_of_extent(const Parser *parser, const BlockBuilder *block,
+                                     int64_t extent) {
+  for (int i = 0; i < parser->bindings.count; i++) {
+    const Binding *b = &parser->bindings.items[i];
+    int64_t found;
+    bool is_loop = b->kind == BOUND_EXPR && b->extent && expr_as_int(b->extent, &found);
+    if (is_loop && found == extent && expr_is_int(b->min, 0) && !is_bound(block, b->expr)) return b;
+  }
+  return NULL;
+}
+
+// Reports a call with the domain alone, T.axis.spatial(64), and shows the binding to write.
+static bool check_binding(Parser *parser, const PyNode *call, const PyNode *binding,
+                          const BlockBuilder *block) {
+  int64_t extent;
+  Expr *given = binding->kind == PY_TUPLE ? NULL : parse_value(parser, binding);
+  if (binding->kind != PY_TUPLE && (!given || !expr_as_int(given, &extent))) return given;
+  const Binding *loop = given ? loop_of_extent(parser, block, extent) : NULL;
+  Text written = text_new(parser->arena);
+  py_print(call->items[0], &written);
+  text_puts(&written, "(");
+  py_print(binding, &written);
+  text_printf(&written, ", %s)", loop ? loop->name : "BINDING");
+  return REPORT(parser, call,
+                "the binding of the block variable is missing\n"
+                "write it behind the domain, as %s",
+                text_string(&written));
+}
+
 // A domain that is left out is NULL in `args`, which are "dom binding dtype?".
-static bool axis_arguments(Parser *parser, const PyNode *call, PyNode **args) {
-  bool one = call->count == 2 &&
-             (call->items[1]->kind != PY_KEYWORD || !strcmp(call->items[1]->text, "binding"));
+static bool axis_arguments(Parser *parser, const PyNode *call, const BlockBuilder *block,
+                           PyNode **args) {
+  const PyNode *only = call->count == 2 ? call->items[1] : NULL;
+  bool is_keyword = only && only->kind == PY_KEYWORD;
+  bool one = only && (!is_keyword || !strcmp(only->text, "binding"));
   args[0] = NULL;
+  if (one && !is_keyword && !check_binding(parser, call, only, block)) return false;
   if (one) return py_arguments(parser->context, call, "binding", &args[1], NULL);
   return py_arguments(parser->context, call, "dom binding dtype?", args, NULL);
 }
@@ -105,7 +145,7 @@ static void axis(Parser *parser, const PyNode *node, const PyNode *call, IterKin
   const PyNode *target = node->items[0];
   BlockVar var = {.kind = kind};
   BlockBuilder *block = block_heading(parser, node);
-  bool ok = axis_arguments(parser, call, args) && block;
+  bool ok = block && axis_arguments(parser, call, block, args);
   var.binding = ok ? parse_value(parser, args[1]) : NULL;
   if (ok) var.pos = args[1]->pos;
   if (var.binding && !dtype_is_int(var.binding->type)) {

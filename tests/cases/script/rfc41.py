@@ -76,5 +76,5 @@ def domains_left_out(a: T.handle, b: T.handle, n: T.int32):
                 with T.block("inner"):
                     vi = T.axis.S(vo * 5 + vj)
                     vk = T.axis.S(12 - k)
-                    one = T.axis.S(0)
+                    one = T.axis.S(binding=0)
                     B[vi, vk + one] = A[vi, vk]
