@@ -348,18 +348,12 @@ const StatementCall block_statements[] = {
 };
 
 const StatementCall block_assignments[] = {
-    {"axis.spatial", axis_spatial},
-    {"axis.S", axis_spatial},
-    {"axis.reduce", axis_reduce},
-    {"axis.R", axis_reduce},
-    {"axis.scan", axis_scan},
-    {"axis.opaque", axis_opaque},
-    {"axis.O", axis_opaque},
-    {"axis.remap", remap},
-    {"alloc_buffer", alloc_buffer},
-    {"sblock_alloc_buffer", alloc_buffer},
-    {"match_buffer", match_buffer},
-    {NULL},
+    {"axis.spatial", axis_spatial}, {"axis.S", axis_spatial},
+    {"axis.reduce", axis_reduce},   {"axis.R", axis_reduce},
+    {"axis.scan", axis_scan},       {"axis.opaque", axis_opaque},
+    {"axis.O", axis_opaque},        {"axis.remap", remap},
+    {"alloc_buffer", alloc_buffer}, {"sblock_alloc_buffer", alloc_buffer},
+    {"match_buffer", match_buffer}, {NULL},
 };
 
 // ---- The block

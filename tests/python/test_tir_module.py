@@ -529,6 +529,19 @@ def test_passes_refuse_other_objects(function):
         pleat.script.from_source(None)
 
 
+def test_expressions_are_hoisted_by_flags():
+    @T.prim_func
+    def choice(A: T.Buffer((3, 4), "float32"), n: T.int32):
+        for i, j in T.grid(3, 4):
+            A[i, j] = T.if_then_else(i < 2 and n > 3, T.float32(1), T.float32(2))
+    module, kinds = pleat.IRModule({"choice": choice}), transform.HoistedConditionals
+    for kept, first in ((kinds.All, "if n > 3:"), (kinds.IfElseExpr, "for i in range(3):"), (kinds.Never, "for i, j in")):
+        options = {"hoisted_conditionals": kept.value, "hoisted_let_bindings": transform.HoistedLetBindings.All.value}
+        with pleat.transform.PassContext(config={"s_tir.HoistExpression": options}):
+            after = transform.HoistExpression()(module)
+        assert after["choice"].script(no_imports=True).splitlines()[2].strip().startswith(first)
+
+
 def test_operations_are_counted():
     assert analysis.estimate_tir_flops(matmul) == 2 * 5 * 7 * 11
     assert analysis.estimate_tir_flops(pleat.IRModule({"a": matmul, "b": matmul})) == 4 * 5 * 7 * 11

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over modules and nodes with TVM's names, which need no pass of the library."""
+import enum
+
 from pleat._library import PleatError
 from pleat.ir.transform import Pass, _on_functions
 from pleat.target import Target
@@ -8,7 +10,27 @@ from pleat.tir.nodes import KINDS, const
 from pleat.tir.stmt_functor import ir_transform, substitute
 
 __all__ = ["AnnotateEntryFunc", "Apply", "BindTarget", "CanonicalizeLoop", "ConvertForLoopsToSerial",
-           "Filter", "SkipAssert", "VerifyMemory"]
+           "Filter", "HoistedConditionals", "HoistedLetBindings", "SkipAssert", "VerifyMemory"]
+
+
+class HoistedConditionals(enum.Flag):
+    """The conditions that HoistExpression moves."""
+    Never = 0
+    IfElseStmt = 1
+    IfElseExpr = 2
+    BooleanExpression = 4  # parts of a conjunction
+    UsingBlockVar = 8      # on threads, and out of loops over threads
+    All = IfElseStmt | IfElseExpr | BooleanExpression | UsingBlockVar
+
+
+class HoistedLetBindings(enum.Flag):
+    """The values that HoistExpression moves; those inside of expressions (LetExpr) stay in any case."""
+    Never = 0
+    RequiredByConditional = 1
+    Bind = 2
+    LetStmt = 2
+    LetExpr = 4
+    All = RequiredByConditional | LetStmt | LetExpr
 
 
 def _on_each(name, function):
@@ -24,8 +46,11 @@ def Filter(fcond):
     """Keeps the tensor programs for which fcond(program) is true."""
     def transform(module, _):
         from pleat.tir import PrimFunc
-        kept = {name: one for name, one in module.items() if not isinstance(one, PrimFunc) or fcond(one)}
-        return type(module)(kept)
+        kept = module.clone()
+        for name, one in module.items():
+            if isinstance(one, PrimFunc) and not fcond(one):
+                del kept[name]
+        return kept
     return Pass("Filter", transform)
 
 
