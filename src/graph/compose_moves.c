@@ -8,7 +8,8 @@
 // algebra; names and shapes decide nothing. Stages whose results nothing reads are pruned.
 #include "graph/stages.h"
 
-// The value of a stage that only moves elements: one load, or a constant where `inside` is false.
+// The value of a stage that only moves elements: one load, or a constant where `inside` is false,
+// which depends on the index alone.
 typedef struct ElementMove {
   Expr *load;           // of the only tensor that is read
   Expr *inside, *other; // NULL: every element is the load
@@ -22,7 +23,8 @@ static bool read_move(const Stage *stage, ElementMove *move) {
   if (chooses) move->inside = value->args[0];
   if (chooses) move->other = value->args[2];
   bool constant = !chooses || move->other->op == EXPR_FLOAT || move->other->op == EXPR_INT;
-  return move->load->op == EXPR_LOAD && constant && stage->reads.count == 1;
+  bool by_index = !chooses || !expr_reads_memory(move->inside);
+  return move->load->op == EXPR_LOAD && constant && by_index && stage->reads.count == 1;
 }
 
 // ---- Proofs over the axes of a stage

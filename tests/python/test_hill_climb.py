@@ -72,6 +72,19 @@ def test_few_columns_of_a_matrix_that_is_given_at_run_time():
     assert plan["cost"] < plan["cost_unplanned"] / 4
 
 
+def test_a_choice_by_value_is_no_view():
+    """The chosen element was read through the slice, and the condition from its result."""
+    starts, ends = (onnx.numpy_helper.from_array(np.array([value]), name) for value, name in ((9, "b"), (3, "e")))
+    axes, steps = (onnx.numpy_helper.from_array(np.array([value]), name) for value, name in ((2, "a"), (-1, "s")))
+    model = make_model([onnx.helper.make_node("Slice", ["x", "b", "e", "a", "s"], ["v"]),
+                        onnx.helper.make_node("ThresholdedRelu", ["v"], ["t"], alpha=0.5),
+                        onnx.helper.make_node("Sin", ["t"], ["y"])],
+                       [value_info("x", [1, 5, 11])], [value_info("y", [1, 5, 6]), value_info("v", [1, 5, 6])],
+                       [starts, ends, axes, steps])
+    plan = hill_climb.pleat.plan(model.SerializeToString())
+    assert plan["kernels"] == 2 and plan["fusions_decided"] <= 1
+
+
 def nothing_cheaper(model, most=60, combinations=20):
     climb = hill_climb.Climb(model, seed=3, most=most, combinations=combinations)
     assert len(climb.feasible) > 8
