@@ -357,13 +357,14 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
     return NULL;
   compile.lower.print_after = options->print_after;
   compile.lower.verify_each = options->verify_each;
+  compile.only_kernel = options->only_kernel;
   Program *program = make(cli->context, graph, &compile);
   progress_end(&shown.progress);
   if (program && options->verify_each)
     diag_note(cli->context, (SourcePos){0},
               "--verify-each: no pass over the programs of %d kernels changed a result on random "
               "inputs",
-              program->steps.count);
+              options->only_kernel ? 1 : program->steps.count);
   return program;
 }
 

@@ -20,6 +20,7 @@ typedef struct ModelOptions {
   StringList operators;    // --operators
   const char *tuning;      // --tuning
   int64_t runner_up;       // --runner-up
+  int64_t only_kernel;     // --kernel of plan; 0: all
   const char *asked;       // --why TENSOR=LAYOUT
   const char *print_after; // --print-ir-after
   bool verify_each;        // --verify-each

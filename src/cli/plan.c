@@ -37,8 +37,9 @@ static const Option options[] = {
      offsetof(PlanCommand, schedules)},
     {"programs", 0, OPTION_FLAG, NULL, "print the kernels before they are scheduled",
      offsetof(PlanCommand, program)},
-    {"kernel", 0, OPTION_INT, "N", "with --schedules or --programs: only kernel N (from 1)",
-     offsetof(PlanCommand, kernel)},
+    {"kernel", 0, OPTION_INT, "N",
+     "with --schedules, --programs, --print-ir-after or --verify-each: only kernel N (from 1)",
+     offsetof(PlanCommand, model.only_kernel)},
 };
 
 // ---- The table ---------------------------------------------------------------------------------
@@ -320,14 +321,15 @@ static void print_program(const View *v, int number) {
   fputs(text_string(&text), stdout);
 }
 
+static bool has_kernel(const View *v, int64_t number) {
+  int count = v->report.plan->kernels.count;
+  return (number >= 0 && number <= count) ||
+         diag_error_as(v->cli->context, DIAG_OPTION, (SourcePos){0},
+                       "--kernel %lld: the plan has %d kernels", (long long)number, count);
+}
+
 static int print_kernels(const View *v) {
-  int64_t only = v->options->kernel;
-  if (only > v->report.plan->kernels.count) {
-    diag_error_as(v->cli->context, DIAG_OPTION, (SourcePos){0},
-                  "--kernel %lld: the plan has %d kernels", (long long)only,
-                  v->report.plan->kernels.count);
-    return STATUS_BAD;
-  }
+  int64_t only = v->options->model.only_kernel;
   for (int i = 0; i < v->report.plan->kernels.count; i++) {
     const PlanKernel *kernel = v->report.plan->kernels.items[i];
     if (only ? only != i + 1 : kernel->same_as >= 0) continue;
@@ -372,11 +374,13 @@ static bool check_options(Cli *cli, const PlanCommand *o) {
   };
   const GivenOption fusion = {"--fusion", o->fusion && cli->json};
   const GivenOption json = {"--json", kernels && cli->json};
-  const GivenOption kernel = {"--kernel", !kernels && o->kernel};
+  bool shows = kernels || o->model.print_after || o->model.verify_each;
+  const GivenOption kernel = {"--kernel", !shows && o->model.only_kernel};
   return cli_only_one(cli, reports, COUNT_OF(reports)) &&
          cli_refuse(cli, &fusion, 1, "--json prints the same with and without it") &&
          cli_refuse(cli, &json, 1, "schedules and programs are printed as text") &&
-         cli_refuse(cli, &kernel, 1, "say what to print of the kernel: --schedules or --programs");
+         cli_refuse(cli, &kernel, 1,
+                    "say what to print of the kernel: --schedules, --programs or --print-ir-after");
 }
 
 static int run(Cli *cli, void *given) {
@@ -386,6 +390,7 @@ static int run(Cli *cli, void *given) {
   v.program = graph ? model_plan(cli, graph, &v.options->model) : NULL;
   if (!v.program) return STATUS_BAD;
   v.report = plan_report_new(v.program, &cli->context->arena);
+  if (!has_kernel(&v, v.options->model.only_kernel)) return STATUS_BAD;
   if (v.options->model.asked && !view_asked(&v)) return no_such_tensor(&v);
   if (!write_pages(&v)) return STATUS_BAD;
   if (v.options->schedules || v.options->program) return print_kernels(&v);

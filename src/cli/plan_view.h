@@ -10,7 +10,6 @@ typedef struct PlanCommand {
   ModelOptions model; // must be first, see MODEL_OPTIONS
   bool schedules, program, fusion;
   const char *html, *onnx, *lp, *write_tuning;
-  int64_t kernel;
 } PlanCommand;
 
 typedef struct View {

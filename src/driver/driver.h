@@ -18,9 +18,10 @@ typedef struct CompileOptions {
   const PlanConstraints *constraints; // NULL: no constraints
   const Tuning *tuning;               // NULL: no records
   int runner_up;                      // of PlanOptions
-  const char *offload;                // what a library computes: see offload_stages; NULL: nothing
-  LowerOptions lower;                 // with its hooks, which print, stop and verify
-  const TargetRow *target;            // for code of this process; NULL: target_for_running()
+  int64_t only_kernel; // from 1: passes are printed and verified for this kernel alone; 0: for all
+  const char *offload; // what a library computes: see offload_stages; NULL: nothing
+  LowerOptions lower;  // with its hooks, which print, stop and verify
+  const TargetRow *target; // for code of this process; NULL: target_for_running()
   // Only program_compile will use the program, and once. No other function may read its kernels,
   // because their schedules and lowered functions are discarded one by one (driver/program.c).
   bool run_only;

@@ -169,8 +169,13 @@ static const Node *user_call(const PlanKernel *kernel) {
   return NULL;
 }
 
-static LowerKernel *lower_planned(Program *p, const PlanKernel *kernel) {
+// `shown`: passes are printed and verified, where the options ask for it.
+static LowerKernel *lower_planned(Program *p, const PlanKernel *kernel, bool shown) {
   LowerOptions options = p->options.lower;
+  if (!shown) {
+    options.print_after = NULL;
+    options.verify_each = false;
+  }
   const Node *call = user_call(kernel);
   options.guards = call != NULL;
   options.drop_logical = p->options.run_only && !options.print_after;
@@ -201,9 +206,13 @@ static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
   *lowered = NULL;
   bool done = plan_schedule_kernel(p->plan, number);
   p->schedule_seconds += clock_seconds_since(start);
-  if (!done || kernel->same_as >= 0 || kernel->call) return done;
+  if (!done || kernel->call) return done;
+  int64_t only = p->options.only_kernel;
+  if (kernel->same_as >= 0)
+    return only != number + 1 ||
+           lower_planned(p, p->plan->kernels.items[kernel->same_as], true) != NULL;
   start = clock_now_ns();
-  *lowered = lower_planned(p, kernel);
+  *lowered = lower_planned(p, kernel, !only || only == number + 1);
   p->lower_seconds += clock_seconds_since(start);
   return *lowered != NULL;
 }
