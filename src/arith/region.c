@@ -386,6 +386,9 @@ void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, c
     if (span.low) draw_in(&run, f, &span);
     const Form *size = form_add_const(analyzer, form_sub(analyzer, span.high, span.low), 1);
     Expr *from = form_expr(analyzer, span.low), *count = form_expr(analyzer, size);
+    int64_t known; // less than 0 where a loop without iterations counts several elements
+    if (count && expr_as_int(count, &known) && known < 0)
+      count = expr_int(analyzer->context, count->type, 0);
     all_exact &= from && count && span.exact && span.dense && span.step == 1;
     if (from && count) min[i] = from, extent[i] = count;
   }

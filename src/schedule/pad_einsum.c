@@ -205,6 +205,14 @@ static bool is_at_most(const Expr *extent, const Expr *limit) {
   return extent == limit || (expr_as_int(extent, &a) && expr_as_int(limit, &b) && a <= b);
 }
 
+// The condition under which the operand has a known value at these indices; NULL: always. Padding
+// of its layout may be without one.
+static Expr *is_element(const PaddedSum *e, const Buffer *buffer, Expr *const *indices) {
+  bool known = buffer->layout && buffer->layout->padding.kind == LAYOUT_PADDING_CONSTANT;
+  Expr *padding = known ? NULL : padding_condition(e->schedule, buffer, indices);
+  return padding ? expr_unary(e->schedule->context, EXPR_NOT, padding) : NULL;
+}
+
 // The nest that copies the operand into its padded form (in), whose domain may exceed the operand
 // where the block does not read it, or the padded result into the result.
 static Stmt *pad_nest(const PaddedSum *e, const EinsumAccess *access, bool in) {
@@ -232,6 +240,7 @@ static Stmt *pad_nest(const PaddedSum *e, const EinsumAccess *access, bool in) {
       inside = condition_and(context, inside, expr_lt(context, vars[d], buffer->shape[d]));
   }
   Expr *value = expr_load(context, in ? buffer : padded, vars, rank);
+  if (in) inside = condition_and(context, inside, is_element(e, buffer, vars));
   if (in) value = expr_if_then_else(context, inside, value, expr_const(context, buffer->type, 0));
   block->body = stmt_store(context, in ? padded : buffer, vars, rank, value);
   return block_in_loops(context, loops, stmt_block(context, block_with_regions(context, block)));

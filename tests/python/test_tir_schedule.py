@@ -837,3 +837,16 @@ def f(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
     pleat.ir.assert_structural_equal(program(stated.format(more="")), program(free.format(factor=1)))
     pleat.ir.assert_structural_equal(program(stated.format(more=", offset_factor=4")), program(free.format(factor=4)))
     assert not pleat.ir.structural_equal(program(stated.format(more="")), program(free.format(factor=4)))
+
+
+def test_loops_without_iterations_access_nothing():
+    @T.prim_func
+    def nothing(A: T.Buffer((7, 5), "float32"), B: T.Buffer((0, 3), "float32")):
+        for i, j in T.grid(0, 3):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+    sch = tir.Schedule(nothing)
+    sch.blockize(sch.get_loops("B")[0])
+    sch.fuse_axes("B", ("read", 0), [0, 1])
+    assert "T.reads(A[0:0])" in sch.func.script()

@@ -5,6 +5,7 @@
 #ifndef PLEAT_TESTS_RANDOM_SCHEDULE_H
 #define PLEAT_TESTS_RANDOM_SCHEDULE_H
 
+#include "lower/lower.h"
 #include "schedule_check.h"
 
 typedef struct Random {
@@ -23,6 +24,7 @@ typedef struct Walk {
   LoopRefs loops; // of a block picked at random
   BlockRef block;
   bool keeps_loops; // transform_layout leaves loops as they are
+  bool binds;       // loops are bound to threads, and copies are in shared memory
 } Walk;
 
 static inline void look_around(Walk *walk) {
@@ -92,7 +94,9 @@ static inline bool try_reorder(Walk *walk) {
   LoopRef loops[2] = {some_loop(walk), some_loop(walk)};
   return schedule_reorder(walk->schedule, loops, 2);
 }
+static inline bool try_bind(Walk *walk);
 static inline bool try_kind(Walk *walk) {
+  if (walk->binds) return try_bind(walk);
   LoopRef loop = some_loop(walk);
   switch (pick(&walk->random, 3)) {
   case 0: return schedule_parallel(walk->schedule, loop);
@@ -117,10 +121,12 @@ static inline bool try_reverse_compute_at(Walk *walk) {
                                      pick(&walk->random, 2));
 }
 static inline bool try_cache_read(Walk *walk) {
-  return schedule_cache_read(walk->schedule, walk->block, pick(&walk->random, 2), "local", NULL);
+  const char *scope = walk->binds ? "shared" : "local";
+  return schedule_cache_read(walk->schedule, walk->block, pick(&walk->random, 2), scope, NULL);
 }
 static inline bool try_cache_write(Walk *walk) {
-  return schedule_cache_write(walk->schedule, walk->block, 0, "local", NULL);
+  return schedule_cache_write(walk->schedule, walk->block, 0, walk->binds ? "shared" : "local",
+                              NULL);
 }
 static inline bool try_text(Walk *walk, const char *format, ...) PRINTF_LIKE(2, 3);
 static inline bool try_readers(Walk *walk) {
@@ -293,6 +299,10 @@ static inline bool try_copy_at(Walk *walk) {
                   scope);
 }
 
+static inline bool try_bind(Walk *walk) {
+  static const char *const threads[] = {"threadIdx.x", "threadIdx.y", "blockIdx.x", "vthread.x"};
+  return try_text(walk, "sch.bind(l%d, '%s')", some_number(walk), threads[pick(&walk->random, 4)]);
+}
 static inline bool try_merge(Walk *walk) {
   BlockRef other = walk->blocks.items[pick(&walk->random, walk->blocks.count)];
   int at = some_number(walk);
@@ -403,6 +413,10 @@ static inline void walk_check(Walk *walk, PrimFunc *before, const InterpRange *r
                         ranges);
   check_trace(context, before, walk->schedule);
   check_forms_in(context, before, walk->schedule, ranges);
+  if (!walk->binds) return;
+  const LowerOptions device = {.device = true}; // refuses loops over threads inside of one another
+  const PrimFunc *lowered = lower_prim_func(context, schedule_func(walk->schedule), &device);
+  if (lowered) check_same_meaning_in(context, before, lowered, false, ranges);
 }
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random sequences of steps on small programs: steps that are made must keep the results, give a
 // well-formed program, and replay from the trace. Every kind of step must be made in some sequence.
-// SEED=N runs one sequence, with STEPS=N of that many steps on one of 20 programs, and KEEP=1 where
-// transform_layout keeps loops; SHOW=1 prints it.
+// SEED=N runs one sequence, with STEPS=N of that many steps on one of 20 programs, KEEP=1 where
+// transform_layout keeps loops, and BIND=1 where loops are bound to threads; SHOW=1 prints it.
 #include "random_kernels.h"
 #include "random_schedule.h"
 
@@ -133,9 +133,9 @@ static const char *program_of(uint64_t seed) {
 }
 
 // `steps` 0: a random number, on one of the first programs.
-static void walk_once(uint64_t seed, int steps, bool keeps_loops) {
+static void walk_once(uint64_t seed, int steps, bool keeps_loops, bool binds) {
   Context *context = context_new();
-  Walk walk = {.random = {seed * 977 + 5}, .keeps_loops = keeps_loops};
+  Walk walk = {.random = {seed * 977 + 5}, .keeps_loops = keeps_loops, .binds = binds};
   const char *program = steps ? program_of(seed) : programs[seed % COUNT_OF(programs)];
   PrimFunc *before = check_parse(context, program);
   walk.schedule = schedule_new(context, before);
@@ -157,12 +157,13 @@ static void test_random_schedules(void **state) {
   (void)state;
   const char *given = getenv("SEED"), *runs = getenv("RUNS"), *steps = getenv("STEPS");
   if (given) {
-    walk_once(strtoull(given, NULL, 10), steps ? atoi(steps) : 0, getenv("KEEP") != NULL);
+    walk_once(strtoull(given, NULL, 10), steps ? atoi(steps) : 0, getenv("KEEP") != NULL,
+              getenv("BIND") != NULL);
     return;
   }
   int count = runs ? atoi(runs) : 600;
-  for (int seed = 0; seed < count; seed++) walk_once((uint64_t)seed, 0, false);
-  for (int i = 0; !runs && i < COUNT_OF(more_seeds); i++) walk_once(more_seeds[i], 0, false);
+  for (int seed = 0; seed < count; seed++) walk_once((uint64_t)seed, 0, false, false);
+  for (int i = 0; !runs && i < COUNT_OF(more_seeds); i++) walk_once(more_seeds[i], 0, false, false);
   for (int i = 0; i < COUNT_OF(tries); i++) {
     if (!through[i]) fprintf(stderr, "no %s was made\n", tries[i].name);
     if (runs) fprintf(stderr, "%s %d\n", tries[i].name, through[i]);
@@ -174,14 +175,20 @@ static void test_random_schedules(void **state) {
 static void test_long_schedules(void **state) {
   (void)state;
   if (getenv("SEED") || getenv("RUNS")) return;
-  for (uint64_t seed = 0; seed < 100; seed++) walk_once(seed, 30, false);
-  for (int i = 0; i < COUNT_OF(long_seeds); i++) walk_once(long_seeds[i], 30, false);
+  for (uint64_t seed = 0; seed < 100; seed++) walk_once(seed, 30, false, false);
+  for (int i = 0; i < COUNT_OF(long_seeds); i++) walk_once(long_seeds[i], 30, false, false);
 }
 
 static void test_layouts_without_loops(void **state) {
   (void)state;
   if (getenv("SEED") || getenv("RUNS")) return;
-  for (uint64_t seed = 0; seed < 100; seed++) walk_once(seed, 30, true);
+  for (uint64_t seed = 0; seed < 100; seed++) walk_once(seed, 30, true, false);
+}
+
+static void test_loops_over_threads(void **state) {
+  (void)state;
+  if (getenv("SEED") || getenv("RUNS")) return;
+  for (uint64_t seed = 0; seed < 100; seed++) walk_once(seed, 30, false, true);
 }
 
 int main(void) {
@@ -189,6 +196,7 @@ int main(void) {
       cmocka_unit_test(test_random_schedules),
       cmocka_unit_test(test_long_schedules),
       cmocka_unit_test(test_layouts_without_loops),
+      cmocka_unit_test(test_loops_over_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
