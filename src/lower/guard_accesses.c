@@ -20,12 +20,14 @@
 // access always happens, but inside of parallel loops. Guard k notes the index in faults[2*k], and
 // after it the extent + 1 in faults[2*k + 1]; the caller clears `faults` before a run and looks
 // at it afterwards (LowerKernel). Without LowerOptions.guards, and for a function that was lowered
-// already, the pass does nothing.
+// already, the pass does nothing. A serial loop that may run long ends at a fault, so that the
+// caller gets the message soon.
 #include "lower/pass.h"
 #include "runtime/guards.h"
 #include "script/script.h"
 
-enum { MOST_ASSERTS = 1000 }; // each nests the statements after it
+enum { MOST_ASSERTS = 1000 };  // each nests the statements after it
+enum { SHORT_LOOP = 1 << 20 }; // iterations that a loop may run after a fault
 
 typedef struct PendingGuard {
   Expr *condition;
@@ -456,12 +458,50 @@ static bool may_leave_memory(const Guarding *g, const PendingGuard *guard, Stmt 
 
 // ---- Statements
 
+// Where guard number k notes that it found a fault.
+static Expr *fault_at(const Guarding *g, int k) {
+  return expr_index(g->context, 2 * (int64_t)k + 1);
+}
+
+// No guard since `first` has noted a fault. The statement of a guard that has may be the one that
+// would have ended the loop.
+static Expr *no_fault(Guarding *g, int first) {
+  Context *context = g->context;
+  Expr *all = expr_bool(context, true);
+  for (int k = first; k < g->guards.count; k++) {
+    Expr *at = fault_at(g, k), *noted = expr_load(context, g->faults, &at, 1);
+    map_set(&g->awaited, (uint64_t)k + 1, g->faults);
+    all = expr_and(context, all,
+                   expr_binary(context, EXPR_EQ, noted, expr_int(context, DTYPE_INT64, 0)));
+  }
+  return all;
+}
+
+// Does the loop take so long that the caller should not wait for its end after a fault?
+static bool may_be_long(const Stmt *loop) {
+  int64_t extent;
+  bool is_short = expr_as_int(loop->as.loop.extent, &extent) && extent <= SHORT_LOOP;
+  return loop->as.loop.kind == LOOP_SERIAL && !is_short;
+}
+
+// The loop, which ends where one of the guards since `first` in it notes a fault.
+static Stmt *ending_at_faults(Guarding *g, Stmt *loop, int first, bool has_jump) {
+  Context *context = g->context;
+  Stmt *body = loop->as.loop.body;
+  bool jumps = lower_loop_ends(loop);
+  if (has_jump && !jumps) return loop;
+  Expr *condition = no_fault(g, first);
+  if (jumps) condition = expr_and(context, condition, body->as.branch.condition);
+  Stmt *runs = jumps ? body->as.branch.then_body : body;
+  return lower_with_body(context, loop, stmt_if(context, condition, runs, NULL));
+}
+
 static Stmt *guard_loop(Guarding *g, Stmt *s) {
   int64_t extent;
   if (expr_as_int(s->as.loop.extent, &extent) && extent <= 0) return s;
   check_expr(g, s->as.loop.min);
   check_expr(g, s->as.loop.extent);
-  int first = g->pending.count, mark = analyzer_mark(g->analyzer);
+  int first = g->pending.count, guards = g->guards.count, mark = analyzer_mark(g->analyzer);
   VarRange range = loop_range(s);
   analyzer_bind_kept(g->analyzer, range.var, range.min, range.extent);
   bind_wide(g, range);
@@ -469,7 +509,10 @@ static Stmt *guard_loop(Guarding *g, Stmt *s) {
   Stmt *body = guarded(g, s->as.loop.body);
   g->scope.loops.count--;
   analyzer_reset(g->analyzer, mark);
-  return lower_with_body(g->context, s, settle(g, first, body, may_leave_loop, s));
+  Stmt *loop = lower_with_body(g->context, s, settle(g, first, body, may_leave_loop, s));
+  bool guards_inside = g->guards.count - guards > g->pending.count - first;
+  bool ends = guards_inside && may_be_long(s);
+  return ends ? ending_at_faults(g, loop, guards, lower_loop_ends(s)) : loop;
 }
 
 static Stmt *guard_branch(Guarding *g, Stmt *s, Expr *condition) {
@@ -503,25 +546,6 @@ static Stmt *guard_let(Guarding *g, Stmt *s) {
   g->scope.lets.count--;
   analyzer_reset(g->analyzer, mark);
   return lower_with_body(g->context, s, settle(g, first, body, may_leave_let, s));
-}
-
-// Where guard number k notes that it found a fault.
-static Expr *fault_at(const Guarding *g, int k) {
-  return expr_index(g->context, 2 * (int64_t)k + 1);
-}
-
-// No guard since `first` has noted a fault, whose statement may be the one that would have ended
-// the loop.
-static Expr *no_fault(Guarding *g, int first) {
-  Context *context = g->context;
-  Expr *all = expr_bool(context, true);
-  for (int k = first; k < g->guards.count; k++) {
-    Expr *at = fault_at(g, k), *noted = expr_load(context, g->faults, &at, 1);
-    map_set(&g->awaited, (uint64_t)k + 1, g->faults);
-    all = expr_and(context, all,
-                   expr_binary(context, EXPR_EQ, noted, expr_int(context, DTYPE_INT64, 0)));
-  }
-  return all;
 }
 
 // The condition of a while loop is evaluated again after each iteration. A guard of it stands in
