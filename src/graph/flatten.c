@@ -429,6 +429,7 @@ static bool flatten_operator(GraphFlattening *f, const Node *node) {
         "R.call_dps_packed, which has results of its own",
         node->op);
   if (is_program_call(node)) return flatten_program_call(f, node);
+  if (!strcmp(node->op, "builtin.alloc_tensor")) return flatten_allocation(f, node);
   if (is_one_of(node->op, (const char *const[]){"print", "assert_op"}, 2))
     return flatten_effect(f, node);
   if (!strcmp(node->op, "null_value")) {
@@ -490,6 +491,13 @@ static const GraphFunc *function_called(GraphFlattening *f, const Node *node) {
   return local ? local : found ? found->graph : NULL;
 }
 
+static bool names_program(GraphFlattening *f, const Node *node) {
+  const GraphTerm *callee = term_of_value(f->context, node->inputs[0]);
+  const Module *module = callee->kind == TERM_FUNC ? f->graph->module : NULL;
+  const ModuleFunc *found = module ? module_find(module, callee->text) : NULL;
+  return found && found->prim;
+}
+
 static void bind_sizes(GraphFlattening *f, const Value *param, const Value *given) {
   for (int d = 0; given && d < param->rank && param->rank == given->rank; d++)
     if (param->shape[d]->op == EXPR_VAR && param->shape[d] != given->shape[d])
@@ -517,8 +525,8 @@ static void name_result(const GraphFlattening *f, const Node *node, int first,
 
 static bool flatten_call(GraphFlattening *f, const Node *node) {
   const GraphFunc *func = function_called(f, node);
-  if (!func)
-    return flatten_refuse(f, node, "only graph functions of this module can be called here");
+  if (!func && names_program(f, node)) return flatten_writing_call(f, node);
+  if (!func) return flatten_refuse(f, node, "only functions of this module can be called here");
   if (f->too_deep) return false;
   f->too_deep =
       f->depth == MOST_DEPTH || f->nodes.count > MOST_NODES || map_find(&f->called, func) != NULL;

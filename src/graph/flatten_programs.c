@@ -7,6 +7,7 @@
 //   R.call_tir_inplace(f, (x,), [0], …) => a call of f_1, which copies x to its result and goes on
 //                                          with the result in the place of x
 //   R.call_tir_with_grad(f, (x,), …)    => R.call_tir(f, (x,), …)
+//   y = R.builtin.alloc_tensor(…); f(x, y) => y = R.call_tir(f, (x,), …)
 // The new programs are added to the module.
 #include "graph/flatten.h"
 
@@ -79,10 +80,76 @@ static void take_inputs(ProgramCall *c, GraphTerm *term) {
   c->input_count = 1;
 }
 
+// ---- Calls that write tensors which were allocated before
+
+static const char allocation[] = "R.builtin.alloc_tensor"; // the term of such a tensor
+
+// The extents of R.shape([n, 4]) as a list of numbers; NULL: the term is no shape.
+static GraphTerm *extents_of(GraphFlattening *f, const GraphTerm *shape) {
+  const Expr *extents = shape ? flatten_attribute(f, shape) : NULL;
+  if (!extents || extents->op != EXPR_TUPLE) return NULL;
+  GraphTerm **items = arena_array(&f->context->arena, GraphTerm *, extents->count);
+  for (int i = 0; i < extents->count; i++) {
+    if (!dtype_is_int(extents->args[i]->type)) return NULL;
+    items[i] = term_new(f->context, TERM_EXPR, NULL);
+    items[i]->e = extents->args[i];
+  }
+  return term_of_items(f->context, TERM_LIST, NULL, items, NULL, extents->count);
+}
+
+bool flatten_allocation(GraphFlattening *f, const Node *node) {
+  Expr *dtype = attrs_get(&node->attrs, "dtype");
+  const GraphTerm *type = dtype ? NULL : argument(f, node, 1, "dtype");
+  if (type) dtype = flatten_attribute(f, type);
+  GraphTerm *parts[] = {extents_of(f, argument(f, node, 0, "shape")),
+                        term_new(f->context, TERM_EXPR, NULL)};
+  if (!parts[0] || !dtype || dtype->op != EXPR_STRING)
+    return flatten_refuse(f, node, "%s needs a shape and an element type", node->op);
+  parts[1]->e = dtype;
+  map_put(&f->values, node->outputs[0],
+          term_of_items(f->context, TERM_CALL, allocation, parts, NULL, COUNT_OF(parts)));
+  return true;
+}
+
+// f(x, y, n): the tensors before the allocated ones are read, and numbers stand behind these.
+static bool read_writing_call(ProgramCall *c) {
+  GraphFlattening *f = c->f;
+  const Node *node = c->node;
+  int count = node->input_count - 1, first = 0;
+  GraphTerm **terms = arena_array(&f->context->arena, GraphTerm *, count);
+  for (int i = 0; i < count; i++) terms[i] = flatten_resolved(f, node->inputs[i + 1]);
+  while (first < count && !term_is(terms[first], allocation)) first++;
+  int end = first;
+  while (end < count && term_is(terms[end], allocation)) end++;
+  c->inputs = terms;
+  c->input_count = first;
+  c->output_count = end - first;
+  c->types = term_of_items(f->context, TERM_LIST, NULL, terms + first, NULL, end - first);
+  c->many = true;
+  if (end < count)
+    c->numbers = term_of_items(f->context, TERM_LIST, NULL, terms + end, NULL, count - end);
+  if (!c->output_count)
+    return flatten_refuse(f, node, "the program writes no tensor of R.builtin.alloc_tensor");
+  return find_program(c, term_of_value(f->context, node->inputs[0]));
+}
+
+bool flatten_writing_call(GraphFlattening *f, const Node *node) {
+  ProgramCall call = {.f = f, .node = node};
+  if (!read_writing_call(&call) || !flatten_program_call(f, node)) return false;
+  GraphTerm *results = map_find(&f->values, node->outputs[0]);
+  for (int i = 0; i < call.output_count; i++) {
+    const Value *written = node->inputs[1 + call.input_count + i];
+    results->items[i]->value->name = written->name;
+    map_put(&f->values, written, results->items[i]);
+  }
+  return true;
+}
+
 // A node that was read as a call of tensors has its parts; another one has them as arguments.
 static bool read_call(ProgramCall *c) {
   GraphFlattening *f = c->f;
   const Node *node = c->node;
+  if (node->kind == NODE_CALL) return read_writing_call(c);
   if (node->kind == NODE_CALL_TIR) {
     c->func = node->callee;
     c->inputs = arena_array(&f->context->arena, GraphTerm *, node->input_count);

@@ -181,6 +181,43 @@ def test_index_maps_that_are_captured():
     assert np.array_equal(a, x.T.reshape(6, 2, 4)) and np.array_equal(b, x + x)
 
 
+@I.ir_module
+class Allocated:
+    @T.prim_func
+    def both(x: T.handle, up: T.handle, down: T.handle, step: T.int64):
+        n = T.int64()
+        X = T.match_buffer(x, (n, 5), "float32")
+        U = T.match_buffer(up, (n, 5), "float32")
+        D = T.match_buffer(down, (n, 5), "float32")
+        for i, j in T.grid(n, 5):
+            with T.block("both"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                U[vi, vj] = X[vi, vj] + T.cast(step, "float32")
+                D[vi, vj] = X[vi, vj] - T.cast(step, "float32")
+
+    @R.function
+    def main(x: R.Tensor(("n", 5), "float32")):
+        n = T.int64()
+        cls = Allocated
+        u: R.Tensor((n, 5), "float32") = R.builtin.alloc_tensor(R.shape([n, 5]), R.dtype("float32"), R.prim_value(0))
+        d: R.Tensor((n, 5), "float32") = R.builtin.alloc_tensor(R.shape([n, 5]), dtype="float32")
+        cls.both(x, u, d, 3)
+        return u, R.nn.relu(d)
+
+
+def test_programs_that_write_allocated_tensors():
+    x = numbers(4, 5)
+    u, d = pleat.compile(Allocated, cache=False)(x)
+    assert np.allclose(u, x + 3) and np.allclose(d, np.maximum(x - 3, 0))
+    text = Allocated.script()
+    for old, new, message in [("cls.both(x, u, d, 3)", "cls.both(x, x, x, 3)", "writes no tensor of R.builtin.alloc_tensor"),
+                              ("R.shape([n, 5]), R.dtype", "R.shape([x, 5]), R.dtype", "needs a shape and an element type"),
+                              ("cls.both(x, u, d, 3)", "cls.other(x, u, d, 3)", "there is no function 'other'")]:
+        assert old in text
+        with pytest.raises(pleat.PleatError, match=message):
+            pleat.compile(text.replace(old, new).encode(), cache=False)
+
+
 def test_sizes_that_are_numbers():
     @R.function
     def main(x: R.Tensor("float32", ndim=2)):
