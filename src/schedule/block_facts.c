@@ -302,6 +302,78 @@ bool step_annotate_buffer_access(Schedule *schedule, StepCall *call) {
   return true;
 }
 
+// ---- unsafe_hide_buffer_access ---------------------------------------------------------------
+
+typedef struct HiddenAccess {
+  const Buffer *buffer;
+  bool write, found;
+} HiddenAccess;
+
+static bool hidden_in_expr(Visitor *visitor, Expr *e) {
+  HiddenAccess *hidden = visitor->env;
+  hidden->found |= e == hidden->buffer->data; // a pointer, through which all is accessed
+  if (e->op == EXPR_LOAD && !hidden->write)
+    hidden->found |= buffers_alias(e->as.buffer, hidden->buffer);
+  return !hidden->found;
+}
+
+static bool hidden_in_stmt(Visitor *visitor, Stmt *s) {
+  HiddenAccess *hidden = visitor->env;
+  if (s->kind == STMT_STORE && hidden->write)
+    hidden->found |= buffers_alias(s->as.store.buffer, hidden->buffer);
+  if (s->kind == STMT_DECL_BUFFER)
+    hidden->found |= s->as.declare.buffer->data == hidden->buffer->data;
+  for (int i = 0; s->kind == STMT_BLOCK && i < s->as.block->match_count; i++)
+    hidden->found |= buffers_alias(s->as.block->matches[i].source.buffer, hidden->buffer);
+  return !hidden->found;
+}
+
+static bool block_has_access(Stmt *at, const Buffer *buffer, bool write) {
+  HiddenAccess hidden = {buffer, write, false};
+  const Block *block = at->as.block;
+  Visitor visitor = {.env = &hidden, .enter_expr = hidden_in_expr, .enter_stmt = hidden_in_stmt};
+  for (int i = 0; i < block->match_count; i++)
+    hidden.found |= buffers_alias(block->matches[i].source.buffer, buffer);
+  visit_expr(&visitor, block->predicate);
+  if (block->init) visit_stmt(&visitor, block->init);
+  visit_stmt(&visitor, block->body);
+  return hidden.found;
+}
+
+// Removes stated regions of buffers that the block does not access.
+bool step_unsafe_hide_buffer_access(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
+  Stmt *at = path_end(&path);
+  bool write = strcmp(call->args[1].as.s, "write") == 0;
+  if (!write && strcmp(call->args[1].as.s, "read") != 0)
+    return schedule_refuse(schedule, at->pos, "the buffer's type is \"read\" or \"write\"");
+  const StepValue *list = &call->args[2];
+  Block *copy = block_copy(context, at->as.block);
+  Region **regions = write ? &copy->writes : &copy->reads;
+  int *count = write ? &copy->write_count : &copy->read_count, kept = 0;
+  Region *left = arena_array(&context->arena, Region, *count + 1);
+  bool *gone = arena_array(&context->arena, bool, *count + 1);
+  for (int i = 0; i < list->as.list.count; i++) {
+    const StepValue *item = &list->as.list.items[i];
+    if (item->kind != VALUE_INT)
+      return schedule_refuse(schedule, at->pos, "the buffers are a list of their numbers");
+    const Buffer *buffer = schedule_buffer_of(schedule, at, write, item->as.i);
+    if (!buffer) return false;
+    if (block_has_access(at, buffer, write))
+      return schedule_refuse(schedule, at->pos, "block '%s' %s '%s', which later steps must know",
+                             copy->name, write ? "writes" : "reads", buffer->name);
+    gone[item->as.i] = true;
+  }
+  for (int i = 0; i < *count; i++)
+    if (!gone[i]) left[kept++] = (*regions)[i];
+  *regions = left;
+  *count = kept;
+  path_replace_block(schedule, &path, copy);
+  return true;
+}
+
 // ---- enter_postproc --------------------------------------------------------------------------
 
 // A mark in the trace: the steps after it are no choices of a search.

@@ -576,6 +576,31 @@ def test_stated_ranges():
         sch.annotate_buffer_access("relu", 0, "read", lambda i, j: ((i, i + 1), (1, N)))
 
 
+def test_accesses_that_are_hidden():
+    @T.prim_func
+    def stated(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.remap("S", [i])
+                T.reads(A[vi], B[0:4], C[vi])
+                T.writes(C[vi], B[vi])
+                C[vi] = A[vi] + 1.0
+    sch = tir.Schedule(stated)
+    sch.unsafe_hide_buffer_access("C", "read", [1, 2])
+    sch.unsafe_hide_buffer_access(block="C", buf_type="write", buf_index_array=[1])
+    text = sch.func.script()
+    assert "T.reads(A[vi])" in text and "T.writes(C[vi])" in text
+    again = tir.Schedule(stated)
+    sch.trace.apply_to_schedule(again, remove_postproc=False)
+    assert again.func.script() == text
+    for kind, numbers, message in (("read", [0], "block 'C' reads 'A'"), ("write", [0], "block 'C' writes 'C'"),
+                                   ("read", [1], "no number 1"), ("both", [0], '"read" or "write"'),
+                                   ("read", ["A"], "a list of their numbers")):
+        with pytest.raises(ScheduleError, match=message):
+            sch.unsafe_hide_buffer_access("C", kind, numbers)
+    assert sch.func.script() == text
+
+
 def test_names_of_results_that_the_trace_has_already():
     sch = tir.Schedule(matmul)
     names = [sch.get_block(name).name for name in ("product", "relu", "product")]
