@@ -72,34 +72,28 @@ Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *
   return analyzer_simplify(analyzer, expr_add(context, point, rest));
 }
 
-// The indices where the predicate holds: with 4*i + j < 10, (10*k + 4*i + j) // 10 is k.
-static Expr *const *points_within(Gather *gather, const Block *block, Expr *const *points,
+// The indices where the conjuncts of a predicate hold: with 4*i + j < 10, (10*k + 4*i + j) // 10 is k.
+static Expr *const *points_within(Gather *gather, const ExprArray *conjuncts, Expr *const *points,
                                   int rank) {
-  Context *context = gather->schedule->context;
-  if (expr_is_true(block->predicate)) return points;
-  Expr **within = arena_array(&context->arena, Expr *, rank);
+  if (!conjuncts->count) return points;
+  Expr **within = arena_array(&gather->schedule->context->arena, Expr *, rank);
   int mark = analyzer_mark(gather->analyzer);
-  ExprArray conjuncts = {0};
-  expr_conjuncts(context, block->predicate, &conjuncts);
-  for (int i = 0; i < conjuncts.count; i++)
-    if (!expr_reads_memory(conjuncts.items[i]))
-      analyzer_assume(gather->analyzer, conjuncts.items[i]);
+  for (int i = 0; i < conjuncts->count; i++)
+    if (!expr_reads_memory(conjuncts->items[i]))
+      analyzer_assume(gather->analyzer, conjuncts->items[i]);
   for (int d = 0; d < rank; d++) within[d] = analyzer_simplify(gather->analyzer, points[d]);
   analyzer_reset(gather->analyzer, mark);
   return within;
 }
 
-// Shortens the box to the elements for which the block's predicate can hold.
-static void cut_by_predicate(Gather *gather, const Block *block, Expr *const *points,
+// Shortens the box to the elements for which the conjuncts of a predicate can hold.
+static void cut_by_predicate(Gather *gather, const ExprArray *conjuncts, Expr *const *points,
                              Access *access) {
   Context *context = gather->schedule->context;
-  ExprArray conjuncts = {0};
-  if (expr_is_true(block->predicate)) return;
-  expr_conjuncts(context, block->predicate, &conjuncts);
-  for (int i = 0; i < conjuncts.count; i++)
+  for (int i = 0; i < conjuncts->count; i++)
     for (int d = 0; d < access->buffer->rank; d++) {
       int64_t extent, shorter;
-      Expr *end = predicate_end(gather->analyzer, context, conjuncts.items[i], points[d]);
+      Expr *end = predicate_end(gather->analyzer, context, conjuncts->items[i], points[d]);
       if (!end || depends(end, gather) || !expr_as_int(access->extent[d], &extent)) continue;
       Expr *length = analyzer_simplify(gather->analyzer, expr_sub(context, end, access->min[d]));
       if (expr_as_int(length, &shorter) && shorter > 0 && shorter < extent)
@@ -170,7 +164,9 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
   for (int d = 0; d < rank; d++)
     points[d] =
         analyzer_simplify(gather->analyzer, substitute_expr(context, region->min[d], bindings));
-  Expr *const *within = points_within(gather, block, points, rank);
+  ExprArray conjuncts = {0}; // of the predicate
+  expr_conjuncts(context, block->predicate, &conjuncts);
+  Expr *const *within = points_within(gather, &conjuncts, points, rank);
   index_region(gather->analyzer, within, rank, gather->loops.items, gather->loops.count, access.min,
                access.extent, &access.exact);
   bool inexact = !access.exact, constant = true;
@@ -192,7 +188,7 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
   }
   if (inexact && constant && !access.points)
     box_of_tiles(gather, region, points, bindings, &access);
-  if (access.points) cut_by_predicate(gather, block, within, &access);
+  if (access.points) cut_by_predicate(gather, &conjuncts, within, &access);
   cut_to_buffer(context, &access);
   if (gather->conditions) access.exact = false;
   array_push(&context->arena, gather->out, access);
