@@ -21,7 +21,7 @@ PASSES = ["lower_match_buffer", "lower_init_block", "plan_update_buffer_allocati
           "inject_virtual_thread", "storage_rewrite", "pointer_value_type_rewrite", "convert_ssa",
           "make_packed_api", "lower_thread_all_reduce", "simplify", "remove_no_op",
           "narrow_datatype", "force_narrow_index_to_i32", "remove_assume", "remove_undef",
-          "loop_partition", "hoist_if", "common_subexpr_elim"]
+          "loop_partition", "hoist_if", "hoist_expression", "rewrite_unsafe_select", "common_subexpr_elim"]
 NAME = re.compile(rf"test_(s_)?(tir_)?(transform_)?({'|'.join(PASSES)})\.py")
 
 

@@ -131,9 +131,10 @@ PrimFunc *lower_make_blocks_opaque(LowerState *state, PrimFunc *func) {
   Stmt *with_init = NULL;
   visit_stmt(&(Visitor){.env = &with_init, .enter_stmt = find_init}, func->body);
   if (with_init) {
-    diag_error(state->context, with_init->pos,
-               "block '%s' has an init, which needs its variables; run init_blocks first",
-               with_init->as.block->name);
+    diag_error(
+        state->context, with_init->pos,
+        "block '%s' has an init, which needs its variables; run init_blocks (LowerInitBlock) first",
+        with_init->as.block->name);
     return NULL;
   }
   return with_blocks(state, func, make_opaque);

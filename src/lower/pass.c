@@ -206,6 +206,13 @@ static void check_order(Context *context) {
     bug(context, "%s does not run before %s: %s", order->before, order->after, order->because);
 }
 
+// The name of a pass, and in parentheses TVM's, where it has one.
+static const char *both_names(Context *context, const LowerPass *pass) {
+  if (!pass->other_names) return pass->name;
+  int length = (int)strcspn(pass->other_names, " ");
+  return arena_printf(&context->arena, "%s (%.*s)", pass->name, length, pass->other_names);
+}
+
 // Checks the needs of a pass in a list that a user gives.
 static bool report_needs(Context *context, const FactState *state, const LowerPass *pass,
                          const PrimFunc *func) {
@@ -213,7 +220,7 @@ static bool report_needs(Context *context, const FactState *state, const LowerPa
   if (!missing) return true;
   const char *absent = lower_fact_absent(missing, &first);
   const LowerPass *breaker = state->broken_by[__builtin_ctz(first)];
-  const char *giver = lower_pass_giving(first)->name;
+  const char *giver = both_names(context, lower_pass_giving(first));
   if (!breaker)
     return diag_error(context, func->pos, "%s cannot run on %s, which %s; run %s first", pass->name,
                       func->name, absent, giver);

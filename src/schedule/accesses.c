@@ -72,7 +72,8 @@ Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *
   return analyzer_simplify(analyzer, expr_add(context, point, rest));
 }
 
-// The indices where the conjuncts of a predicate hold: with 4*i + j < 10, (10*k + 4*i + j) // 10 is k.
+// The indices where the conjuncts of a predicate hold: with 4*i + j < 10, (10*k + 4*i + j) // 10
+// is k.
 static Expr *const *points_within(Gather *gather, const ExprArray *conjuncts, Expr *const *points,
                                   int rank) {
   if (!conjuncts->count) return points;

@@ -73,6 +73,9 @@ static inline const char *rl_value(RandomLoops *p, int depth) {
   const char *a = rl_value(p, depth - 1), *b = rl_below(p, 4) ? rl_value(p, depth - 1) : a;
   if (choice == 4) return RL("T.bitwise_and(%s * %s, 127)", a, b);
   if (choice == 5) return RL("T.max(%s, %s)", a, b);
+  if (choice == 6 && p->var_count && rl_below(p, 2))
+    return RL("T.if_then_else(%s > %d, %s, %s)", p->vars[rl_below(p, p->var_count)], rl_below(p, 4),
+              a, b);
   return RL("(%s %s %s)", a, choice == 6 ? "-" : "+", b);
 }
 
@@ -156,9 +159,18 @@ static inline void rl_double(RandomLoops *p, int depth, int level) {
   p->buffer_count = buffers;
 }
 
+// A comparison, half of them of a loop's variable, and some with another one.
+static inline const char *rl_condition(RandomLoops *p) {
+  bool of_loop = p->var_count && rl_below(p, 2);
+  const char *value = of_loop ? p->vars[rl_below(p, p->var_count)] : rl_value(p, 1);
+  const char *first = RL("%s %s %d", value, rl_below(p, 2) ? ">" : "<", rl_below(p, 5));
+  if (rl_below(p, 3)) return first;
+  return RL("%s %s %s", first, rl_below(p, 3) ? "and" : "or", rl_condition(p));
+}
+
 static inline void rl_branch(RandomLoops *p, int depth, int level) {
   int buffers = p->buffer_count;
-  rl_line(p, depth, RL("if %s > %d:", rl_value(p, 1), rl_below(p, 5)));
+  rl_line(p, depth, RL("if %s:", rl_condition(p)));
   rl_statements(p, depth + 1, level);
   p->buffer_count = buffers;
   if (rl_below(p, 2)) return;

@@ -187,9 +187,9 @@ static void test_needs_are_reported(void **state) {
                       "unknown pass 'flaten_buffers'; did you mean 'flatten_buffers'?\n"
                       "'pleat opt --list' prints the passes");
   assert_null(lower_run_passes(context, func, early, 1, NULL));
-  assert_string_equal(
-      context->diags.items[1].message,
-      "flatten_buffers cannot run on f, which has blocks or jumps; run convert_blocks first");
+  assert_string_equal(context->diags.items[1].message,
+                      "flatten_buffers cannot run on f, which has blocks or jumps; run "
+                      "convert_blocks (LowerOpaqueBlock) first");
   context_free(context);
 }
 

@@ -68,6 +68,11 @@ static void test_share_subexpressions(void **state) {
   check_each_seed(&(PassCount){"share_subexpressions"});
 }
 
+static void test_hoist_expressions(void **state) {
+  (void)state;
+  check_each_seed(&(PassCount){"hoist_expressions"});
+}
+
 static void test_virtual_threads(void **state) {
   (void)state;
   check_each_seed(&(PassCount){"inject_virtual_threads"});
@@ -88,7 +93,8 @@ static void check_together(uint64_t seed) {
   static const char *const passes[] = {
       "share_subexpressions",  "inject_virtual_threads", "reuse_allocations",
       "inject_double_buffers", "unroll_loops",           "simplify_loops",
-      "partition_loops",       "compact_buffers",        "flatten_buffers"};
+      "partition_loops",       "compact_buffers",        "flatten_buffers",
+      "hoist_expressions",     "guard_selects",          "hoist_branches"};
   Context *context = context_new();
   const char *text = random_loops(&context->arena, seed), *names[6 + LOWER_MAX_PASSES];
   uint64_t bits = seed * 0x9e3779b97f4a7c15u | 1;
@@ -120,8 +126,8 @@ static void test_together(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_share_subexpressions), cmocka_unit_test(test_virtual_threads),
-      cmocka_unit_test(test_double_buffers), cmocka_unit_test(test_reuse_allocations),
-      cmocka_unit_test(test_together)};
+      cmocka_unit_test(test_share_subexpressions), cmocka_unit_test(test_hoist_expressions),
+      cmocka_unit_test(test_virtual_threads),      cmocka_unit_test(test_double_buffers),
+      cmocka_unit_test(test_reuse_allocations),    cmocka_unit_test(test_together)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

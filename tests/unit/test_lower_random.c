@@ -59,8 +59,9 @@ static void check_lowered_twice(uint64_t seed) {
 // Removes the diagnostics of a pass whose needs are not met, that has no such argument, or that
 // finds no proof; other diagnostics stay.
 static void forget_refusal(Context *context) {
-  static const char *const refusals[] = {" cannot run on ", "run init_blocks first",
-                                         " can only be ", " is True or False", "force_int32: "};
+  static const char *const refusals[] = {" cannot run on ",
+                                         "run init_blocks (LowerInitBlock) first", " can only be ",
+                                         " is True or False", "force_int32: "};
   int count = 0;
   for (int d = 0; d < context->diags.count; d++)
     for (size_t i = 0; i < COUNT_OF(refusals); i++)
