@@ -152,6 +152,8 @@ class _Request:
         self.hooks = Hooks(None, None)
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()
+        if isinstance(model, str) and "\n" in model:  # no path has a second line
+            model = model.encode()
         if isinstance(model, (bytes, bytearray, memoryview)):
             data = self.hold(ffi.from_buffer(model if len(model) else b"\0"))
             self.struct.bytes, self.struct.byte_count = data, len(model)
@@ -451,8 +453,8 @@ class Model(_Runner):
                  parallel_for=None, unchecked=False, operators=None, accuracy=None,
                  offload=None, target=None, tuning=None):
         """Compiles a file's path, its bytes, or an onnx.ModelProto; with `func`, when the path ends in
-        .py, or for the bytes of a script, a graph or a kernel of TVMScript; or a pleat.IRModule or a
-        function of one.
+        .py, or for the bytes or the text of a script, a graph or a kernel of TVMScript; or a
+        pleat.IRModule or a function of one.
 
         shapes: sizes that the model leaves free, and that otherwise follow from the arrays of a run:
                 shapes of inputs, {"x": (1, 3, 224, 224)}, or sizes of named dimensions,

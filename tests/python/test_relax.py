@@ -448,6 +448,15 @@ def main(x: R.Tensor((3, 5), "float32")):
         pleat.compile(text.encode(), cache=False)
 
 
+def test_the_text_of_a_script():
+    text = Allocated.script()
+    x = numbers(4, 5)
+    assert np.allclose(pleat.compile(text, cache=False)(x)[0], x + 3)
+    assert pleat.plan(text, shapes={"n": 4})["kernels"] >= 1 and pleat.verify(text, shapes={"n": 4})
+    with pytest.raises(pleat.PleatError, match="model:2:.*parameter 'x' needs a type"):
+        pleat.compile("@R.function\ndef f(x): return y", cache=False)
+
+
 def test_bytes_that_are_no_script():
     for text, said in ((b"some text", "is not an ONNX file"), (b"", "is empty"), (b"@\0", "is not an ONNX file"),
                        (b"@R.function\ndef f(x): return y", "parameter 'x' needs a type")):
