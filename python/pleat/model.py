@@ -222,6 +222,8 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
                   offload=None, target=None, tuning=None):
     title = None
     if hasattr(model, "__script__"):  # a module or function of TVMScript
+        if not hasattr(model, "script"):
+            raise TypeError(f"expected a model, a module or a function, not {model!r}")
         title = f"script of {getattr(model, '__name__', 'the module')}"
         model, func = model.script().encode(), func or ""
     if target == "cuda":
@@ -602,6 +604,8 @@ class Session(_Runner):
     A session runs in one thread at a time: a second thread gets a PleatError."""
 
     def __init__(self, model, threads=0, parallel_for=None):
+        if not isinstance(model, Model):
+            raise TypeError(f"a session runs a pleat.Model, not {model!r}")
         self._pool = together(_pool(parallel_for), model._operators) if parallel_for else model._pool
         self._session = _new_session(model._model, threads, self._pool)
         self._model = model  # for the shapes to which the described tensors point

@@ -103,6 +103,8 @@ def _argument(target):
 def _options(target):
     if isinstance(target, dict):
         return dict(target)
+    if not isinstance(target, str):
+        raise TypeError(f"a target is a text or a dictionary, not {target!r}")
     if target.lstrip().startswith("{"):
         return json.loads(target)
     kind, *words = target.split()

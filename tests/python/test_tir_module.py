@@ -529,6 +529,25 @@ def test_passes_refuse_other_objects(function):
         pleat.script.from_source(None)
 
 
+@pytest.mark.parametrize("call, message", [
+    (lambda: pleat.IRModule("f"), "a dictionary from names to functions, not 'f'"),
+    (lambda: ir.load_json(b"{}"), "load_json: expected a text, not bytes"),
+    (lambda: pleat.transform.module_pass(3), "made of a function or a class, not of 3"),
+    (lambda: analysis.verify_well_formed("f"), "expected an IRModule or a function, not str"),
+    (lambda: analysis.accesses(3), "expected an IRModule or a function, not int"),
+    (lambda: pleat.compile(nodes.const(3)), "expected a model, a module or a function"),
+    (lambda: pleat.Session("model"), "a session runs a pleat.Model, not 'model'"),
+    (lambda: pleat.build(add, target=1.5), "a target is a text or a dictionary, not 1.5"),
+    (lambda: tir.NE(None, 1), "NE of expressions, not of None"),
+    (lambda: list(tir.decl_buffer((4,))), "not iterable"),
+    (lambda: 3 in pleat.te.placeholder((4,)), "not iterable|not a container"),
+    (lambda: list(pleat.te.placeholder((4, 5))[0]), "not iterable"),
+])
+def test_other_objects_are_named(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
 def test_expressions_are_hoisted_by_flags():
     @T.prim_func
     def choice(A: T.Buffer((3, 4), "float32"), n: T.int32):

@@ -195,6 +195,8 @@ class IRModule(_Printed):
         if handle is None:
             handle = parse("@I.ir_module\nclass Module:\n    pass\n")
         self._handle = handle
+        if functions and not hasattr(functions, "items"):
+            raise TypeError(f"IRModule: expected a dictionary from names to functions, not {functions!r}")
         for name, function in (functions or {}).items():
             self[name] = function
         for name, value in (attrs or {}).items():
@@ -366,6 +368,8 @@ def _loaded(text):
 
 def load_json(text):
     """The function or module that save_json wrote."""
+    if not isinstance(text, str):
+        raise TypeError(f"load_json: expected a text, not {type(text).__name__}")
     return unwrapped(_loaded(text))
 
 

@@ -133,6 +133,8 @@ def _maker(method, as_transform, opt_level, name):
     """Makes a pass of a function; of a class with such a function as a method, a function that gives
     passes, as the class gives instances."""
     def make(thing):
+        if not callable(thing):
+            raise TypeError(f"a pass is made of a function or a class, not of {thing!r}")
         title = name or thing.__name__
         if not inspect.isclass(thing):
             return Pass(title, as_transform(thing), opt_level)

@@ -83,6 +83,8 @@ class Tensor:
     def __getitem__(self, indices):
         return TensorSlice(self, ())[indices]
 
+    __iter__ = None  # elements are expressions, of which there would be no last one
+
     def as_expression(self):
         """The element of a tensor without axes."""
         if self.ndim:
@@ -104,6 +106,8 @@ class TensorSlice:
         tensor = self.tensor
         is_element = len(indices) >= tensor.ndim
         return tensor(*indices) if is_element else TensorSlice(tensor, indices)
+
+    __iter__ = None
 
     def as_expression(self):
         return self.tensor(*self.indices)

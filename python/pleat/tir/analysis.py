@@ -4,7 +4,7 @@ import json
 
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
-from pleat.ir._module import PrimFunc
+from pleat.ir._module import PrimFunc, _as_handle
 from pleat.tir.nodes import (BlockRealize, Buffer, For, IterVar, Let, LetStmt, Var,
                              nodes_equal)
 from pleat.tir.stmt_functor import post_order_visit
@@ -31,7 +31,7 @@ def verify_well_formed(thing, assert_mode=True):
     """Is a function or module well formed? With assert_mode a PleatError with each fault is raised
     where it is not."""
     messages = ffi.new("PleatMessages **")
-    status = _lib.pleat_module_verify(thing._handle, messages)
+    status = _lib.pleat_module_verify(_as_handle(thing), messages)
     try:
         check_status(status, messages)
     except PleatError:
@@ -83,7 +83,7 @@ def accesses(function):
 
 def _report(query, function):
     text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
-    check_status(query(function._handle, ffi.NULL, text, messages), messages)
+    check_status(query(_as_handle(function), ffi.NULL, text, messages), messages)
     return json.loads(_owned_text(text[0]))
 
 

@@ -360,7 +360,10 @@ class Binary(PrimExpr):
         a, b = fields["a"], fields["b"]
         if not isinstance(a, Node):
             a = const(a, b.dtype) if isinstance(b, Node) else converted(a)
-        b = b if isinstance(b, Node) else const(b, a.dtype)
+        b = b if isinstance(b, Node) or not hasattr(a, "dtype") else const(b, a.dtype)
+        for one in (a, b):
+            if not hasattr(one, "dtype"):
+                raise TypeError(f"{type(self).__name__} of expressions, not of {one!r}")
         if a.dtype != b.dtype:
             raise TypeError(f"{type(self).__name__} of {a.dtype} and {b.dtype}: cast one of them")
         return super()._completed({"a": a, "b": b})
@@ -497,6 +500,8 @@ class Buffer(Node):
 
     def __getitem__(self, indices):
         return BufferLoad(self, list(indices) if isinstance(indices, tuple) else [indices])
+
+    __iter__ = None  # elements are expressions, of which there would be no last one
 
     def __repr__(self):
         return f"Buffer({self.name}, {_brief(self.shape)}, {self.dtype!r})"
