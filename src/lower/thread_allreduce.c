@@ -46,8 +46,12 @@ static bool is_reduced(const Expr *call, int first, const Expr *var) {
   return false;
 }
 
-// The number of `thread` within a block: x, y and z are 0, 1 and 2; -1 for others, such as blocks.
+enum { DIMENSIONS = 4 };
+
+// The number of `thread` within a block: x, y and z are 0, 1 and 2, and virtual threads 3; -1 for
+// others, such as blocks.
 static int dimension_of(const char *thread) {
+  if (strncmp(thread, "vthread", 7) == 0) return 3;
   bool is_thread = strncmp(thread, "threadIdx.", 10) == 0;
   return is_thread && thread[10] >= 'x' && thread[10] <= 'z' && !thread[11] ? thread[10] - 'x' : -1;
 }
@@ -64,7 +68,7 @@ static bool find_threads(const ThreadReduction *r, Allreduce *a, const Expr *cal
   int found = 0, wanted = 0;
   a->row = a->column = expr_int(a->context, DTYPE_INT32, 0);
   a->rows = a->columns = 1;
-  for (int dimension = 0; dimension < 3; dimension++)
+  for (int dimension = 0; dimension < DIMENSIONS; dimension++)
     for (int i = 0; i < r->threads.count; i++) {
       const Stmt *loop = r->threads.items[i];
       int64_t extent;

@@ -95,7 +95,7 @@ static bool variables_at(Context *context, const Block *block, Expr *const *indi
   for (int d = 0; d < store->as.store.rank; d++) {
     Expr *index = store->as.store.indices[d];
     if (index->op == EXPR_VAR && !map_contains(out, index))
-      map_put(out, index, indices[d]);
+      map_put(out, index, expr_cast(context, index->type, indices[d]));
     else if (index->op != EXPR_INT)
       return false;
   }
@@ -103,7 +103,7 @@ static bool variables_at(Context *context, const Block *block, Expr *const *indi
     const BlockVar *v = &block->vars[i];
     if (map_contains(out, v->var)) continue;
     if (!expr_is_int(v->extent, 1)) return false;
-    map_put(out, v->var, v->min);
+    map_put(out, v->var, expr_cast(context, v->var->type, v->min));
   }
   return true;
 }
@@ -369,7 +369,8 @@ static bool variables_by_axis(Backward *b) {
     Expr *index = b->indices[d];
     if (map_contains(&b->values, index)) continue;
     if (index->op == EXPR_VAR)
-      map_put(&b->values, index, store->as.store.indices[d]);
+      map_put(&b->values, index,
+              expr_cast(b->schedule->context, index->type, store->as.store.indices[d]));
     else if (expr_uses_block_vars(index, b->block))
       return false;
   }
@@ -407,7 +408,8 @@ static bool variables_by_inverse(Backward *b) {
     return false;
   b->values = map_new(&context->arena);
   for (int i = 0; i < b->block->var_count; i++)
-    map_put(&b->values, b->block->vars[i].var, values[i]);
+    map_put(&b->values, b->block->vars[i].var,
+            expr_cast(context, b->block->vars[i].var->type, values[i]));
   return true;
 }
 
@@ -431,7 +433,7 @@ static bool solve_backward(Backward *b, const char **why) {
       return false;
     }
     if (!value)
-      map_put(&b->values, v->var, v->min);
+      map_put(&b->values, v->var, expr_cast(b->schedule->context, v->var->type, v->min));
     else
       b->condition = condition_and(context, b->condition, in_domain(context, analyzer, v, value));
   }

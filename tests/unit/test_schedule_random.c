@@ -189,6 +189,8 @@ static void test_loops_over_threads(void **state) {
   (void)state;
   if (getenv("SEED") || getenv("RUNS")) return;
   for (uint64_t seed = 0; seed < 100; seed++) walk_once(seed, 30, false, true);
+  walk_once(8003733, 30, false, true);
+  walk_once(8004544, 30, false, true);
 }
 
 int main(void) {
