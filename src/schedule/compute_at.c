@@ -753,6 +753,41 @@ static bool windows_by_inverse(Move *move, const Region *read, const Region *wri
   return found;
 }
 
+// The values of a variable whose tiles of elements along axis `d` are the written ones. A block
+// with blocks inside reads whole tiles. Refuses other regions.
+static bool tile_window(Move *move, const Region *read, const Region *written, int d,
+                        Window *windows) {
+  Context *context = move->schedule->context;
+  const Block *block = move->moved;
+  WrittenTile tile = {0};
+  int i = 0;
+  while (i < block->var_count && (block->vars[i].kind != ITER_SPATIAL ||
+                                  !written_tile(move, read, d, block->vars[i].var, &tile)))
+    i++;
+  Window part = window_of(move, written, d);
+  Expr *from = expr_sub(context, part.min, tile.first ? tile.first : part.min);
+  Expr *size = expr_int(context, from->type, tile.size), *zero = expr_int(context, from->type, 0);
+  bool aligned =
+      i < block->var_count && !tile.mirrored &&
+      analyzer_prove_equal(move->analyzer, part.extent, written->extent[d]) &&
+      analyzer_prove_equal(move->analyzer, expr_floor_mod(context, from, size), zero) &&
+      analyzer_prove_equal(move->analyzer, expr_floor_mod(context, part.extent, size), zero);
+  if (!aligned)
+    return move_refuse(move,
+                       arena_printf(&context->arena,
+                                    "an iteration completes a part of axis %d of '%s', which is "
+                                    "not proved to be tiles that it reads",
+                                    d, read->buffer->name));
+  Window next = {false, analyzer_simplify(move->analyzer, expr_floor_div(context, from, size)),
+                 analyzer_simplify(move->analyzer, expr_floor_div(context, part.extent, size)),
+                 NULL};
+  Window *w = &windows[i];
+  bool same = w->whole || (analyzer_prove_equal(move->analyzer, w->min, next.min) &&
+                           analyzer_prove_equal(move->analyzer, w->extent, next.extent));
+  *w = next;
+  return same || move_refuse(move, "its producers complete different parts there");
+}
+
 static bool is_read_by_digits(Move *move, const Region *read, const bool *done) {
   for (int d = 0; d < read->buffer->rank; d++) {
     ReadDigit digit;
@@ -767,7 +802,12 @@ static bool windows_of_read(Move *move, const Region *read, const Region *writte
                             Window *windows) {
   Arena *arena = &move->schedule->context->arena;
   bool *done = arena_array(arena, bool, read->buffer->rank);
-  for (int d = 0; d < read->buffer->rank; d++) done[d] = is_whole_axis(move, written, d);
+  for (int d = 0; d < read->buffer->rank; d++) {
+    done[d] = is_whole_axis(move, written, d);
+    if (done[d] || !move->holds_blocks || expr_is_int(read->extent[d], 1)) continue;
+    if (!tile_window(move, read, written, d, windows)) return false;
+    done[d] = true;
+  }
   if (!is_read_by_digits(move, read, done) && windows_by_inverse(move, read, written, windows))
     return true;
   for (int round = 0; round < read->buffer->rank; round++)
@@ -891,9 +931,8 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Move move;
   if (!move_begin(schedule, call, &move)) return false;
-  if (move.holds_blocks) return move_refuse(&move, "it holds other blocks");
   StmtArray blocks = {0};
-  blocks_innermost(&context->arena, schedule->func->body, &blocks);
+  other_blocks(&move, &blocks);
   const Block *block = move.moved;
   bool elsewhere = false;
   int last;

@@ -875,3 +875,55 @@ def test_loops_without_iterations_access_nothing():
     sch.blockize(sch.get_loops("B")[0])
     sch.fuse_axes("B", ("read", 0), [0, 1])
     assert "T.reads(A[0:0])" in sch.func.script()
+
+
+def test_indices_of_two_types():
+    """A layout of a small tensor has indices of 32 bits, and what is inlined had 64."""
+    @T.prim_func
+    def turned(A: T.Buffer((T.int64(9), T.int64(7)), "float32"), C: T.Buffer((T.int64(9), T.int64(7)), "float32")):
+        for i, j in T.grid(T.int64(9), T.int64(7)):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, T.int64(6) - vj]
+    sch = tir.Schedule(turned)
+    numbers, = sch.cache_index("C", "global", cse_thresh=0)
+    sch.transform_layout(numbers, ("write", 0), lambda i: [i], rewrite_loops=True)
+    sch.cache_read("C", 1, "shared")
+    sch.compute_inline(numbers)
+    a, c = np.random.default_rng(4).random((9, 7), "float32"), np.zeros((9, 7), "float32")
+    pleat.build(sch.mod)(a, c)
+    assert np.array_equal(c, a[:, ::-1])
+
+
+@pytest.mark.parametrize("tile, part", [((16, 8), (16, 16)), ((8, 12), (32, 24)), ((16, 48), (32, 16)), ((64, 1), (16, 3))])
+def test_blocks_of_tiles_move_to_their_producers(tile, part):
+    """reverse_compute_at of a block with a block inside, where an iteration completes whole tiles."""
+    @T.prim_func
+    def chain(A: T.Buffer((64, 48), "float32"), C: T.Buffer((64, 48), "float32")):
+        B = T.alloc_buffer((64, 48))
+        for i, j in T.grid(64, 48):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(64, 48):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj] + 1.0
+    sch = tir.Schedule(chain)
+
+    def tiled(block, sizes):
+        (i, i_1), (j, j_1) = (sch.split(loop, [None, n]) for loop, n in zip(sch.get_loops(block), sizes))
+        sch.reorder(i, j, i_1, j_1)
+        return i_1, j
+    outer = sch.blockize(tiled("C", tile)[0])
+    _, loop = tiled("B", part)
+    if part[0] % tile[0] or part[1] % tile[1]:
+        with pytest.raises(ScheduleError, match="not proved to be tiles"):
+            sch.reverse_compute_at(outer, loop)
+        return
+    sch.reverse_compute_at(outer, loop)
+    assert [l.name for l in sch.get_loops(outer)][:2] == [l.name for l in sch.get_loops("B")][:2]
+    a = np.random.default_rng(5).random((64, 48), "float32")
+    c = np.zeros_like(a)
+    pleat.build(sch.mod)(a, c)
+    assert np.array_equal(c, a * 2 + 1)
