@@ -40,8 +40,9 @@ typedef struct ExprSlot {
 struct ExprTable {
   ExprSlot *slots;
   size_t count, capacity; // a power of two
-  const struct ExprTable
-      *below; // the table of the context outside the arena scope: searched, never changed
+  uint32_t first_id;      // of the expressions that were made in this arena scope
+  // The table of the context outside the arena scope: searched, never changed.
+  const struct ExprTable *below;
 };
 
 // True for operations whose payload is a name.
@@ -114,11 +115,15 @@ static Expr *node_copy(Context *context, const Expr *like, Expr *const *args) {
 static struct ExprTable *table_new(Context *context) {
   context->exprs = arena_new(&context->arena, struct ExprTable);
   context->exprs->below = context->exprs_below;
+  context->exprs->first_id = context_next_id(context);
   return context->exprs;
 }
 
+// Nothing outside of the scope has an operand that was made in it.
 static Expr *find_below(const struct ExprTable *table, const Expr *like, Expr *const *args) {
   Expr *found = NULL;
+  for (int i = 0; i < like->count; i++)
+    if (args[i]->id >= table->first_id) return NULL;
   for (table = table->below; table && !found; table = table->below)
     found = slot_of(table, like, args)->expr;
   return found;
@@ -131,9 +136,8 @@ static Expr *cons(Context *context, Expr *like, Expr *const *args) {
   ExprSlot *slot = slot_of(table, like, args);
   if (slot->expr) return slot->expr;
   Expr *e = find_below(table, like, args);
-  if (e) return e;
   table->count++;
-  *slot = (ExprSlot){like->hash, node_copy(context, like, args)};
+  *slot = (ExprSlot){like->hash, e ? e : node_copy(context, like, args)};
   return slot->expr;
 }
 
@@ -145,7 +149,7 @@ Expr *expr_origin(const Expr *load) {
 // A node from outside of the arena scope must not point into the scope.
 void expr_set_origin(Context *context, Expr *load, Expr *origin) {
   if (load->op != EXPR_LOAD || !origin || load->args[load->count]) return;
-  if (slot_of(context->exprs, load, load->args)->expr == load) load->args[load->count] = origin;
+  if (load->id >= context->exprs->first_id) load->args[load->count] = origin;
 }
 
 Expr *expr_load_like(Context *context, const Expr *like, Buffer *buffer, Expr *const *indices,
