@@ -120,11 +120,15 @@ static Expr *expand_exp2(Legalizer *l, Expr *e) {
   return scale(l, legal_fma(l, f, tail, legal_const(l, x, 1)), n.integer);
 }
 
+static Expr *one_plus_exp_of_minus(Legalizer *l, Expr *x) {
+  x = legal_make(l, EXPR_MAX, legal_negate(l, x), legal_const(l, x, EXP_LEAST));
+  return legal_make(l, EXPR_ADD, exp_from_least(l, x), legal_const(l, x, 1));
+}
+
 // 1 / (1 + e^-x), which is 0 where e^-x is infinite.
 static Expr *expand_sigmoid(Legalizer *l, Expr *e) {
-  Expr *x = legal_negate(l, e->args[0]), *one = legal_const(l, x, 1);
-  x = legal_make(l, EXPR_MAX, x, legal_const(l, x, EXP_LEAST));
-  return legal_make(l, EXPR_DIV, one, legal_make(l, EXPR_ADD, exp_from_least(l, x), one));
+  Expr *x = e->args[0];
+  return legal_make(l, EXPR_DIV, legal_const(l, x, 1), one_plus_exp_of_minus(l, x));
 }
 
 // ---- Logarithms --------------------------------------------------------------------------------
@@ -248,6 +252,52 @@ static Expr *expand_erf(Legalizer *l, Expr *e) {
   Expr *rest = exp_between(l, legal_polynomial(l, t, erf_large, COUNT_OF(erf_large)));
   Expr *large = legal_with_sign_of(l, legal_make(l, EXPR_SUB, legal_const(l, x, 1), rest), x);
   return legal_select(l, legal_make(l, EXPR_GE, a, legal_const(l, x, 0.921875)), large, small);
+}
+
+// ---- Two operations together
+
+// log2(1 - erf a) / a, and from where on 1 - erf a is taken as 0.
+static const double erf_rest[] = {-1.627911925315857,     -0.9183602333068848,
+                                  -0.1487843245267868,    0.028988391160964966,
+                                  -0.0016830837121233344, -0.0009002839797176421,
+                                  0.00025629097945056856, -2.1828451281180605e-05};
+static const double ERF_REST_END = 4.2;
+
+// 1 + erf x, which is 2 - 2^Q(|x|), or 2^Q(|x|) for x < 0, where the sum would lose its last bits.
+// The magic number has 127 in its last bits, so that they hold the exponent of 2^n.
+static Expr *one_plus_erf(Legalizer *l, Expr *x) {
+  x = legal_hold(l, x);
+  Expr *a = legal_hold(l, absolute(l, x)), *magic = legal_const(l, x, 0x1.8p23 + 127);
+  Expr *power = legal_make(l, EXPR_MUL, legal_polynomial(l, a, erf_rest, COUNT_OF(erf_rest)), a);
+  power = legal_hold(l, power);
+  Expr *sum = legal_hold(l, legal_make(l, EXPR_ADD, power, magic));
+  Expr *f = legal_make(l, EXPR_SUB, power, legal_make(l, EXPR_SUB, sum, magic));
+  f = legal_hold(l, f);
+  Expr *tail = legal_polynomial(l, f, exp2_tail, COUNT_OF(exp2_tail)), *zero = legal_const(l, x, 0);
+  Expr *bits = legal_reinterpret(l, u32, sum);
+  bits = legal_make(l, EXPR_SHIFT_LEFT, bits, legal_int(l, bits, 23));
+  Expr *rest = legal_make(l, EXPR_MUL, legal_fma(l, f, tail, legal_const(l, x, 1)),
+                          legal_reinterpret(l, f32, bits));
+  Expr *beyond = legal_make(l, EXPR_GT, a, legal_const(l, x, ERF_REST_END));
+  rest = legal_hold(l, legal_select(l, beyond, zero, rest));
+  return legal_select(l, legal_make(l, EXPR_LT, x, zero), rest,
+                      legal_make(l, EXPR_SUB, legal_const(l, x, 2), rest));
+}
+
+static bool is_one(const Expr *e) {
+  if (e->op == EXPR_BROADCAST) e = e->args[0];
+  return e->op == EXPR_FLOAT && e->as.f == 1;
+}
+
+Expr *expand_math_pair(Legalizer *l, Expr *e) {
+  if (!dtype_equal(dtype_lanes(e->type, 1), f32) || e->count != 2) return NULL;
+  for (int i = 0; i < 2; i++) {
+    Expr *a = e->args[i], *b = e->args[1 - i];
+    if (e->op == EXPR_ADD && a->op == EXPR_ERF && is_one(b)) return one_plus_erf(l, a->args[0]);
+    if (e->op == EXPR_MUL && a->op == EXPR_SIGMOID && a->args[0] == b)
+      return legal_make(l, EXPR_DIV, b, one_plus_exp_of_minus(l, b));
+  }
+  return NULL;
 }
 
 // ---- Hyperbolic functions and their inverses ---------------------------------------------------

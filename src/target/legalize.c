@@ -652,11 +652,19 @@ static Expr *legalize_node(Rewriter *rewriter, Expr *e) {
   return result == e ? e : rewrite_expr(rewriter, release(l, mark, result));
 }
 
+static Expr *legalize_pair(Rewriter *rewriter, Expr *e) {
+  Legalizer *l = rewriter->env;
+  int mark = l->held.count;
+  Expr *result = expand_math_pair(l, e);
+  return result ? release(l, mark, result) : e;
+}
+
 Stmt *target_legalize(Context *context, Stmt *s, const TargetFeatures *features,
                       TargetReport *report) {
   Legalizer legalizer = {context, features, report, .checked = map_new(&context->arena)};
+  Rewriter pairs = {.context = context, .env = &legalizer, .expr = legalize_pair};
   Rewriter rewriter = {.context = context, .env = &legalizer, .expr = legalize_node};
-  return rewrite_stmt(&rewriter, s);
+  return rewrite_stmt(&rewriter, rewrite_stmt(&pairs, s));
 }
 
 Expr *target_legal_size(Context *context, Expr *e) {
