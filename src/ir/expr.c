@@ -119,7 +119,7 @@ static struct ExprTable *table_new(Context *context) {
   return context->exprs;
 }
 
-// Nothing outside of the scope has an operand that was made in it.
+// No expression outside of the scope has an operand that was made in it.
 static Expr *find_below(const struct ExprTable *table, const Expr *like, Expr *const *args) {
   Expr *found = NULL;
   for (int i = 0; i < like->count; i++)

@@ -37,7 +37,7 @@ typedef struct Function {
   ExprOp op;
   double (*exact)(double);
   double most; // ulp
-  // Of two operations that are computed together; `name` is that of the kernel.
+  // Two operations that are computed together; `name` is that of the kernel.
   Expr *(*build)(Context *context, Expr *x);
   const char *name;
   bool absolute;     // `most` is an absolute error
