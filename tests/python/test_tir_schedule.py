@@ -927,3 +927,11 @@ def test_blocks_of_tiles_move_to_their_producers(tile, part):
     c = np.zeros_like(a)
     pleat.build(sch.mod)(a, c)
     assert np.array_equal(c, a * 2 + 1)
+
+
+@pytest.mark.parametrize("thing", ["C", None, 3, [1]])
+def test_what_is_no_reference_is_refused(thing):
+    schedule = tir.Schedule(matmul)
+    for ask in (schedule.get, schedule.remove_rv):
+        with pytest.raises(TypeError, match="expected a block, a loop or an integer of the schedule, not"):
+            ask(thing)

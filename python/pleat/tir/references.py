@@ -58,6 +58,12 @@ def text_of_reference(reference):
     return reference._text
 
 
+def check_reference(thing):
+    """Raises TypeError for what is no block, loop or integer of a schedule."""
+    if not isinstance(thing, (Reference, ExprRV)):
+        raise TypeError(f"expected a block, a loop or an integer of the schedule, not {thing!r}")
+
+
 def references_in(value):
     """The references in an argument of a step."""
     if isinstance(value, (Reference, ExprRV)):

@@ -23,7 +23,8 @@ from pleat.ir._module import GlobalVar, IRModule, _as_handle, _names
 from pleat.script._values import Value, text_of
 from pleat.tir import nodes, stmt_functor
 from pleat.tir.index_map import IndexMap
-from pleat.tir.references import REFERENCES, BlockRV, ExprRV, LoopRV, Reference, Step, references_in, text_of_reference
+from pleat.tir.references import (REFERENCES, BlockRV, ExprRV, LoopRV, Reference, Step, check_reference,
+                                  references_in, text_of_reference)
 from pleat.tir.schedule_state import BlockScope, DepKind, Dependency, ScheduleState, StmtSRef  # noqa: F401
 from pleat.tir.trace import Instruction, InstructionKind, Trace, bound_arguments, signatures, step_values
 
@@ -295,6 +296,7 @@ class Schedule:
 
     def remove_rv(self, rand_var_rv):
         """Forgets a reference to a block, a loop or an integer; a step that uses it raises."""
+        check_reference(rand_var_rv)
         rand_var_rv._text = None
 
     def seed(self, seed=None):
@@ -414,6 +416,7 @@ class Schedule:
         a step is made."""
         if isinstance(rand_var_or_sref, StmtSRef):
             return rand_var_or_sref.stmt
+        check_reference(rand_var_or_sref)
         function = self._function_of([rand_var_or_sref])
         if isinstance(rand_var_or_sref, ExprRV):
             return int(rand_var_or_sref)
