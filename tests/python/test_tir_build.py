@@ -339,6 +339,16 @@ def test_passes_that_a_context_adds_run(phase):
     assert b.tolist() == [0, 2, 4, 6]
 
 
+def test_passes_of_lowering_are_disabled():
+    @T.prim_func
+    def double(A: T.Buffer((8,), "float32")):
+        for i in T.vectorized(8):
+            A[i] = A[i] * T.float32(2)
+    assert "for i" not in pleat.lower(double)["main"].script()
+    with pleat.transform.PassContext(config={"tir.disable_vectorize": True}):
+        assert "for i in range(8):" in pleat.lower(double)["main"].script()
+
+
 def test_pipelines_run_first():
     run = pleat.build(add, pipeline="default", tir_pipeline=pleat.tir.transform.Simplify(), cache=False)
     a, b = np.arange(3, dtype="int32"), np.zeros(3, "int32")

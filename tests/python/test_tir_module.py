@@ -178,6 +178,21 @@ def test_attributes_of_modules(function):
         module.with_attr(3, 1)
 
 
+def test_targets_are_objects_in_attributes():
+    @T.prim_func
+    def bound(A: T.Buffer((4,), "float32")):
+        T.func_attr({"target": T.target({"kind": "cuda", "arch": "sm_80"}, host="llvm"), "list": ["a", 1]})
+        A[0] = T.float32(1)
+    target = bound.attrs["target"]
+    assert isinstance(target, pleat.target.Target) and target.kind.name == "cuda"
+    assert target.host.kind.name == "llvm" and target.attrs == {"arch": "sm_80"}
+    assert bound.with_attr("target", target).script() == bound.script()
+    made = tir.PrimFunc(bound.params, bound.body, None, bound.buffer_map, bound.attrs)
+    assert ir.structural_equal(made, bound) and made.attrs["list"] == ["a", 1]
+    module = pleat.IRModule({"bound": bound}, attrs={"target": target})
+    assert module.attrs == {"target": target}
+
+
 def test_a_function_without_a_symbol_is_private():
     @T.prim_func
     def named(A: T.Buffer((4,), "float32")):

@@ -396,7 +396,10 @@ class PrimFunc(BaseFunc):
         return function_nodes(self._handle)[self.__name__]
 
     def __getattr__(self, name):
-        if name in ("params", "buffer_map", "body", "ret_type", "attrs"):
+        if name == "attrs":
+            from pleat.tir.node_table import with_targets
+            return with_targets(self.node.attrs)
+        if name in ("params", "buffer_map", "body", "ret_type"):
             return getattr(self.node, name)
         raise AttributeError(f"a PrimFunc has no attribute '{name}'")
 

@@ -168,7 +168,8 @@ def verify_memory(func):
     target = func.attrs.get("target")
     if target is None:
         raise ValueError(f"{func.__name__} has no attribute 'target', which says where its memory is")
-    if not any(f'"{kind}"' in str(target) or f"'{kind}'" in str(target) for kind in GPU_KINDS):
+    kind = target.kind.name if hasattr(target, "kind") else str(target)
+    if kind not in GPU_KINDS:
         return True
     own = {buffer.data for buffer in func.buffer_map.values()}
     outside = []

@@ -3,10 +3,11 @@
 
 PassContext(config={"tir.add_lower_pass": [(phase, pass), …]}) adds passes, as in TVM: those of phase 0
 run on the module as it is given, those of phase 1 once it has loops in place of blocks and flat buffers,
-and those of later phases at the end."""
+and those of later phases at the end. "tir.disable_vectorize" and "tir.disable_storage_rewrite" leave out
+these passes."""
 from pleat.tir import transform
 
-ADDED = tuple(f"{dialect}.add_lower_pass" for dialect in ("tir", "tirx", "s_tir"))
+DIALECTS = ("tir", "tirx", "s_tir")
 SIMPLE = ("LowerOpaqueBlock", "Simplify")
 FLAT = ("InjectVirtualThread", "InjectDoubleBuffer", "FlattenBuffer")
 LOOPS = ("LoopPartition", "UnrollLoop", "VectorizeLoop", "StorageRewrite", "Simplify", "RemoveNoOp")
@@ -14,14 +15,22 @@ LOOPS = ("LoopPartition", "UnrollLoop", "VectorizeLoop", "StorageRewrite", "Simp
 
 def added_passes():
     """The passes that the context adds: pairs of a phase and a pass, by their phases."""
-    config = transform.PassContext.current().config
-    pairs = [pair for key in ADDED for pair in config.get(key, ())]
+    pairs = [pair for pairs in _configured("add_lower_pass") for pair in pairs]
     return sorted(pairs, key=lambda pair: pair[0])
+
+
+def _configured(option):
+    """The values that the context has for an option, under any dialect."""
+    config = transform.PassContext.current().config
+    return [config[f"{dialect}.{option}"] for dialect in DIALECTS if f"{dialect}.{option}" in config]
 
 
 def _run(module, names):
     for name in names:
-        module = getattr(transform, name)()(module)
+        if name == "VectorizeLoop":
+            module = transform.VectorizeLoop(not any(_configured("disable_vectorize")))(module)
+        elif name != "StorageRewrite" or not any(_configured("disable_storage_rewrite")):
+            module = getattr(transform, name)()(module)
     return module
 
 

@@ -40,7 +40,48 @@ def function_nodes(handle):
 def module_attributes(handle):
     """The attributes of a module by their names."""
     table, made = _read_table(handle)
-    return {name: _value(item, made) for name, item in table["attrs"].items()}
+    return with_targets({name: _value(item, made) for name, item in table["attrs"].items()})
+
+
+def _plain(value):
+    """The text, dictionary or list that nodes in a target stand for."""
+    kind = _kind_name(value) if isinstance(value, Node) else None
+    if kind == "Map":
+        parts = list(map(_plain, value.fields["fields"]))
+        return dict(zip(parts[::2], parts[1::2]))
+    if kind == "Array":
+        return list(map(_plain, value.fields["fields"]))
+    if kind is None or "value" not in value.fields:
+        return None if kind == "None" else value
+    return bool(value.value) if value.dtype == "bool" else value.value
+
+
+def _target_of(value):
+    """The pleat.target.Target for which a node stands; another value, and a target without a kind, as it is."""
+    from pleat.target import Target
+    if not isinstance(value, Node) or getattr(value, "op", None) != "T.target":
+        return value
+    first, *host = map(_plain, value.args)
+    is_kind = first.split() if isinstance(first, str) else "kind" in first
+    return Target(first, *host) if is_kind else value
+
+
+def with_targets(attrs):
+    """The attributes with targets as pleat.target.Target."""
+    return {name: _target_of(value) for name, value in attrs.items()}
+
+
+def _with_nodes(attrs):
+    """The attributes with nodes for targets."""
+    from pleat.script._parse import parse
+    from pleat.target import Target
+    given = {name: value for name, value in attrs.items() if isinstance(value, Target)}
+    if not given:
+        return attrs
+    texts = ", ".join(f"{name!r}: {value.__script__()}" for name, value in given.items())
+    handle = parse("@I.ir_module\nclass Module:\n    I.module_attrs({" + texts + "})\n")
+    table, made = _read_table(handle)
+    return {**attrs, **{name: _value(table["attrs"][name], made) for name in given}}
 
 
 def parts_of(value):
@@ -121,5 +162,5 @@ def make_function(params, body, ret_type, buffer_map, attrs):
             variables.append(param)
     name = str(attrs.get("global_symbol", "main"))
     attrs.setdefault("global_symbol", name)
-    node = PrimFuncNode(name, variables, body, ret_type, buffers, attrs, True)
+    node = PrimFuncNode(name, variables, body, ret_type, buffers, _with_nodes(attrs), True)
     return make_module({name: node})
