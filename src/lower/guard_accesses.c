@@ -44,6 +44,7 @@ typedef struct Guarding {
   AccessScope scope;           // what surrounds the visited access
   Array(PendingGuard) pending; // must stand around the visited statement or further out
   Array(AccessGuard) guards;   // all of them
+  int choices;                 // T.Select around the visited access
   Map proved;                  // accesses of the visited statement that need nothing more
   Map memory;                  // from data variables to the bytes of their memory, as Expr*
   Map beyond;                  // buffers that are not proved to be inside of their memory
@@ -113,9 +114,11 @@ static void report_outside(Guarding *g, const char *access, int axis,
   SourcePos pos = g->pos.file ? g->pos : (SourcePos){0};
   const char *where =
       axis == GUARD_MEMORY ? "its memory" : arena_printf(&g->context->arena, "axis %d", axis);
-  diag_error(g->context, pos, "%s is out of bounds%s: index %lld of %s is outside of [0, %lld)",
+  const char *advice = "\nT.Select computes both of its values; T.if_then_else computes the chosen "
+                       "one, and the pass guard_selects (RewriteUnsafeSelect) writes it";
+  diag_error(g->context, pos, "%s is out of bounds%s: index %lld of %s is outside of [0, %lld)%s",
              access, access_witness_text(g->context, witness), (long long)witness->index, where,
-             (long long)witness->extent);
+             (long long)witness->extent, g->choices ? advice : "");
   g->ok = false;
 }
 
@@ -361,6 +364,7 @@ static void check_expr(Guarding *g, Expr *e) {
   }
   check_expr(g, e->args[0]);
   Expr *otherwise = NULL;
+  g->choices += e->op == EXPR_SELECT;
   if (e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_OR)
     otherwise = expr_unary(context, EXPR_NOT, e->args[0]);
   for (int i = 1; i < e->count; i++) {
@@ -371,6 +375,7 @@ static void check_expr(Guarding *g, Expr *e) {
     else
       check_expr(g, e->args[i]);
   }
+  g->choices -= e->op == EXPR_SELECT;
   if (e->op == EXPR_LOAD) check_access(g, e->as.buffer, e->args, e->count);
   if (expr_may_divide_by_zero(e)) check_division(g, e);
   if (!g->scope.inner.count) map_put(&g->proved, e, e);

@@ -10,7 +10,8 @@ from pleat.tir import transform
 DIALECTS = ("tir", "tirx", "s_tir")
 SIMPLE = ("LowerOpaqueBlock", "Simplify")
 FLAT = ("InjectVirtualThread", "InjectDoubleBuffer", "FlattenBuffer")
-LOOPS = ("LoopPartition", "UnrollLoop", "VectorizeLoop", "StorageRewrite", "Simplify", "RemoveNoOp")
+LOOPS = ("LoopPartition", "UnrollLoop", "VectorizeLoop", "StorageRewrite", "Simplify", "RemoveNoOp",
+         "RewriteUnsafeSelect")
 
 
 def added_passes():
