@@ -49,6 +49,19 @@ bool thread_pool_take_failure(ThreadPool *pool) {
   return failed;
 }
 
+int64_t workers_piece(int64_t count, int threads) {
+  enum { FEWEST_PIECES = 4, MOST_PIECES = 8, TRIED = 8 };
+  int64_t most = ceil_div(count, (int64_t)threads * FEWEST_PIECES), best = most,
+          shortest = INT64_MAX;
+  int64_t least = MAX_OF(ceil_div(count, (int64_t)threads * MOST_PIECES), most - TRIED);
+  for (int64_t piece = most; piece >= least; piece--) {
+    int64_t longest = ceil_div(ceil_div(count, piece), threads) * piece; // of the busiest thread
+    if (longest < shortest) best = piece;
+    shortest = MIN_OF(longest, shortest);
+  }
+  return best;
+}
+
 typedef struct ForeignLoop {
   ParallelBody body;
   void *env;

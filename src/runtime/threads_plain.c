@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { SPINS = 20000, PIECES_A_THREAD = 4 };
+enum { SPINS = 20000 };
 
 struct Workers {
   int size;    // the caller's own thread included
@@ -107,7 +107,7 @@ void workers_run(Workers *workers, ParallelBody body, void *env, int64_t count) 
   workers->body = body;
   workers->env = env;
   workers->count = count;
-  workers->piece = ceil_div(count, (int64_t)workers->size * PIECES_A_THREAD);
+  workers->piece = workers_piece(count, workers->size);
   atomic_store(&workers->next, 0);
   atomic_store(&workers->working, workers->started);
   atomic_fetch_add(&workers->generation, 1);

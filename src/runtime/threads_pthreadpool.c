@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 enum {
-  PIECES_A_THREAD = 4, // so that one that is held up can be relieved
   STALL_NS = 500000,
   FEWEST_SLEEPY_LOOPS = 256,
   MOST_SLEEPY_LOOPS = 1 << 16,
@@ -65,9 +64,8 @@ static void watch_for_stalls(Workers *workers, const ThreadLoop *loop) {
 }
 
 void workers_run(Workers *workers, ParallelBody body, void *env, int64_t count) {
-  int threads = workers_count(workers);
   ThreadLoop loop = {.body = body, .env = env};
-  int64_t piece = ceil_div(count, (int64_t)threads * PIECES_A_THREAD);
+  int64_t piece = workers_piece(count, workers_count(workers));
   pthreadpool_parallelize_1d_tile_1d(workers->inner, run_piece, &loop, (size_t)count, (size_t)piece,
                                      workers->sleepy_loops ? PTHREADPOOL_FLAG_YIELD_WORKERS : 0);
   watch_for_stalls(workers, &loop);

@@ -3,6 +3,7 @@
 // memory.
 #include "runtime/compiled.h"
 #include "runtime/runtime.h"
+#include "runtime/workers.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -438,8 +439,26 @@ static void test_equal_constants_are_shared(void **state) {
   compiled_program_release(alone);
 }
 
+// The busiest thread has as few iterations as with any piece of a like size, and never more pieces
+// than twice the fewest.
+static void test_pieces_are_shared_evenly(void **state) {
+  (void)state;
+  assert_int_equal(workers_piece(14, 2), 1); // pieces of 2 would give one thread 8 iterations
+  assert_int_equal(workers_piece(8, 2), 1);
+  for (int threads = 2; threads <= 16; threads++)
+    for (int64_t count = 2; count <= 600; count++) {
+      int64_t piece = workers_piece(count, threads), pieces = ceil_div(count, piece);
+      int64_t usual = ceil_div(count, (int64_t)threads * 4);
+      assert_true(piece >= 1 && piece <= usual && pieces <= threads * 8);
+      assert_true(ceil_div(pieces, threads) * piece <=
+                  ceil_div(ceil_div(count, usual), threads) * usual);
+    }
+  assert_true(workers_piece(INT64_C(1) << 40, 2) > 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_pieces_are_shared_evenly),
       cmocka_unit_test(test_equal_constants_are_shared),
       cmocka_unit_test(test_machine_is_plausible),
       cmocka_unit_test(test_machine_is_lowered_by_name),
