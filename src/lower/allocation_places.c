@@ -143,8 +143,10 @@ typedef struct WrittenSoFar {
   Analyzer *analyzer;
   Expr *data;
   RegionArray regions;
-  PtrArray around; // loops and blocks of the iteration, around the statement
-  bool is_skipped; // a condition may leave out a write of the innermost of them
+  ExprArray conditions; // for each region, that under which it is written
+  ExprArray predicate;  // of the writes of the innermost of the loops and blocks around
+  PtrArray around;      // loops and blocks of the iteration, around the statement
+  bool is_skipped;      // a condition may leave out a write of the innermost of them
 } WrittenSoFar;
 
 static const Region *region_of(const RegionArray *regions, const Expr *data) {
@@ -156,9 +158,17 @@ static const Region *region_of(const RegionArray *regions, const Expr *data) {
 static bool is_written(const WrittenSoFar *written, const Region *read) {
   for (int i = 0; i < written->regions.count; i++)
     if (written->regions.items[i].buffer == read->buffer &&
-        region_covers(written->analyzer, &written->regions.items[i], read))
+        region_covers(written->analyzer, &written->regions.items[i], read) &&
+        analyzer_prove(written->analyzer, written->conditions.items[i]))
       return true;
   return false;
+}
+
+static void add_written(WrittenSoFar *written, const Region *region) {
+  Arena *arena = &written->context->arena;
+  written->conditions.count = written->regions.count; // others were taken back
+  array_push(arena, &written->regions, *region);
+  array_push(arena, &written->conditions, expr_conjunction(written->context, &written->predicate));
 }
 
 // Is all that the statement reads written before? Its writes count from then on if it `adds` them.
@@ -167,7 +177,7 @@ static bool reads_written(WrittenSoFar *written, Stmt *s, bool adds) {
   stmt_regions(written->analyzer, s, &reads, &writes);
   const Region *read = region_of(&reads, written->data), *write = region_of(&writes, written->data);
   if (read && !is_written(written, read)) return false;
-  if (write && adds) array_push(&written->context->arena, &written->regions, *write);
+  if (write && adds) add_written(written, write);
   return true;
 }
 
@@ -237,6 +247,34 @@ static bool loop_written(WrittenSoFar *written, Stmt *s) {
          all_written(written, s->as.loop.body);
 }
 
+// The condition in the first iteration of the loops within the iteration.
+static Expr *at_first(const WrittenSoFar *written, Expr *condition) {
+  for (int i = written->around.count - 1; i >= 0; i--) {
+    const Stmt *s = written->around.items[i];
+    if (s->kind != STMT_FOR) continue;
+    Map first = map_new(&written->context->arena);
+    map_put(&first, s->as.loop.var, s->as.loop.min);
+    condition = substitute_expr(written->context, condition, &first);
+  }
+  return condition;
+}
+
+// A condition on loops within the iteration leaves out some of their iterations, of which the
+// written regions know. Where it does not hold in the first of these, for which other loops decide,
+// all that the block writes may be left out.
+static void add_predicate(WrittenSoFar *written, const Block *block) {
+  Context *context = written->context;
+  ExprArray all = {0};
+  if (expr_is_true(block->predicate)) return;
+  expr_conjuncts(context, block->predicate, &all);
+  for (int i = 0; i < all.count; i++) {
+    Expr *first = at_first(written, all.items[i]);
+    bool decided = first != all.items[i] && expr_as_int(first, &(int64_t){0});
+    if (!decided && !analyzer_prove(written->analyzer, first))
+      array_push(&context->arena, &written->predicate, first);
+  }
+}
+
 static bool block_written(WrittenSoFar *written, Stmt *s) {
   Block *block = s->as.block;
   for (int i = 0; i < block->var_count; i++) {
@@ -244,6 +282,7 @@ static bool block_written(WrittenSoFar *written, Stmt *s) {
     analyzer_bind_value(written->analyzer, block->vars[i].var, block->vars[i].binding);
   }
   if (!expr_reads_written(written, block->predicate)) return false;
+  add_predicate(written, block);
   assume(written, block->predicate);
   return (!block->init || all_written(written, block->init)) && all_written(written, block->body);
 }
@@ -251,18 +290,22 @@ static bool block_written(WrittenSoFar *written, Stmt *s) {
 // A loop or a block: what it writes in all its iterations is seen from outside.
 static bool part_written(WrittenSoFar *written, Stmt *s) {
   int before = written->regions.count, mark = analyzer_mark(written->analyzer);
+  int outer = written->predicate.count;
   bool was_skipped = written->is_skipped;
   written->is_skipped = false;
   array_push(&written->context->arena, &written->around, s);
   bool ok = s->kind == STMT_FOR ? loop_written(written, s) : block_written(written, s);
   written->around.count--;
+  written->predicate.count = outer;
+  for (int i = before; i < written->regions.count; i++)
+    array_push(&written->context->arena, &written->predicate, written->conditions.items[i]);
   written->regions.count = before;
   analyzer_reset(written->analyzer, mark);
   RegionArray reads = {0}, writes = {0};
   stmt_regions(written->analyzer, s, &reads, &writes);
   const Region *write = region_of(&writes, written->data);
-  if (write && !written->is_skipped)
-    array_push(&written->context->arena, &written->regions, *write);
+  if (write && !written->is_skipped) add_written(written, write);
+  written->predicate.count = outer;
   written->is_skipped |= was_skipped;
   return ok;
 }

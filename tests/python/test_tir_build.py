@@ -679,3 +679,28 @@ def test_scalars_decide_how_much_work_there_is(target, tmp_path):
         a[:] = 0
         loaded["reversed"](a, n, 0.0)
         assert a[:n].tolist() == list(range(n))[::-1]
+
+
+@pytest.mark.parametrize("sizes", [(4, 10), (1, 10), (3, 7)])
+def test_memory_that_only_some_iterations_fill_stays_outside_of_their_loop(sizes):
+    """The iterations after the first one read what that stored, so each must not have memory of its own."""
+    steps, n = sizes
+
+    @T.prim_func
+    def filled_once(A: T.Buffer((n, 7), "float32"), L: T.Buffer((7, n), "float32")):
+        S = T.alloc_buffer((7, n))
+        for i, k in T.grid(7, steps):
+            for j in range(n):
+                with T.block("S"):
+                    vi = T.axis.spatial(7, i)
+                    vj = T.axis.spatial(n, k * n + j)
+                    T.where(k * n + j < n)
+                    S[vi, vj] = A[vj, vi]
+                with T.block("L"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    L[vi, vj] = S[vi, vj]
+    text = pleat.tir.transform.LowerOpaqueBlock()(pleat.IRModule({"f": filled_once})).script()
+    assert steps == 1 or text.index(f"S = T.decl_buffer((7, {n})") < text.index(f"grid({steps}, {n})")
+    a, c = np.random.default_rng(6).random((n, 7), "float32"), np.zeros((7, n), "float32")
+    pleat.build(filled_once)(a, c)
+    assert np.array_equal(c, a.T)
