@@ -5,7 +5,7 @@
 // programming and local search methods to solve vehicle routing problems", 1998.
 #include "solve/state.h"
 
-enum { FIRST_REGION = 24, LAST_REGION = 384 };
+enum { FIRST_REGION = 6, LAST_REGION = 384 };
 
 typedef struct Improving {
   SolveState *state;
