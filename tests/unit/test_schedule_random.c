@@ -149,9 +149,9 @@ static void walk_once(uint64_t seed, int steps, bool keeps_loops, bool binds) {
 
 // Sequences with faults that the first ones do not have.
 static const uint64_t more_seeds[] = {7812, 23536, 37243, 37338, 47143, 65449, 115838, 141420};
-static const uint64_t long_seeds[] = {1030,  1948,  3530,  3980,  4496,  7110,   8121,   11313,
-                                      14990, 20665, 21246, 33511, 35376, 39309,  44090,  64704,
-                                      65738, 83585, 89767, 97768, 89273, 122015, 1050198};
+static const uint64_t long_seeds[] = {1030,  1948,  3530,  3980,  4496,  7110,   8121,    11313,
+                                      14990, 20665, 21246, 33511, 35376, 39309,  44090,   64704,
+                                      65738, 83585, 89767, 97768, 89273, 122015, 1050198, 9005205};
 
 static void test_random_schedules(void **state) {
   (void)state;
