@@ -99,7 +99,7 @@ static bool offer_expression(Visitor *visitor, Expr *e) {
   ConditionSearch *search = visitor->env;
   bool is_choice = e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_SELECT;
   if (is_choice && search->hoisting->conditions & OF_EXPRESSIONS) offer(search, e->args[0]);
-  return !search->found;
+  return !search->found && e->op != EXPR_LAMBDA; // whose parameters nothing defines outside
 }
 
 static Expr *condition_that_leaves(const ExpressionHoisting *hoisting, Stmt *loop) {

@@ -69,3 +69,10 @@ def threads(A: T.Buffer((8, 7), "float32"), n: T.int32):
         for j in range(7):
             if t < 3 and n > 2:
                 A[t, j] = T.float32(1)
+
+
+@T.prim_func
+def functions(A: T.Buffer((32,), "float32"), B: T.Buffer((1,), "float32")):
+    for i in T.thread_binding(32, "threadIdx.x"):
+        with T.attr(T.comm_reducer(lambda x, y: T.if_then_else(x < y, y, x), [T.float32(0)]), "reduce_scope", 0):
+            A[i] = B[0]
