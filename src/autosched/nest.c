@@ -176,30 +176,40 @@ static bool aligned_along(const Nest *nest, const NestRead *read, int d, int axi
   return read->base[d] % lanes == 0;
 }
 
+// Does index `d` move by one with each `group_size` values of the axis, which fill vectors?
+static bool repeats(const NestRead *read, int d, int axis, int lanes) {
+  return read->group_size[d] && read->group_axis[d] == axis && read->group_step[d] == 1 &&
+         !read->coefficient[d][axis] && lanes % read->group_size[d] == 0;
+}
+
 NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, const Layout *layout,
                    int axis, int lanes) {
   int moved = -1;
+  NestStep found = NEST_CONTIGUOUS;
   for (int d = 0; d < read->buffer->rank; d++) {
     if (!nest_moves(read, d, axis)) continue;
     if (!read->linear[d]) return NEST_STRIDED;
     if (read->group_size[d] && read->group_axis[d] == axis && read->group_size[d] % lanes == 0)
       continue;
-    if (moved >= 0 || read->coefficient[d][axis] != 1) return NEST_STRIDED;
+    bool repeated = repeats(read, d, axis, lanes);
+    if (moved >= 0 || (!repeated && read->coefficient[d][axis] != 1)) return NEST_STRIDED;
+    if (repeated) found = NEST_REPEATED;
+    if (repeated) lanes /= (int)read->group_size[d];
     moved = d;
   }
   if (moved < 0) return NEST_SAME;
   if (!layout) {
     for (int d = moved + 1; d < read->buffer->rank; d++)
       if (!expr_is_int(read->buffer->shape[d], 1)) return NEST_STRIDED;
-    return NEST_CONTIGUOUS;
+    return found;
   }
   int64_t strides[TE_MAX_RANK];
   bool has[TE_MAX_RANK] = {false};
   layout_strides(context, layout, strides, has);
-  if (has[moved] && strides[moved] == 1) return NEST_CONTIGUOUS; // whether aligned or not
-  bool wide =
-      nest_block(layout, moved) % lanes == 0 && aligned_along(nest, read, moved, axis, lanes);
-  return wide ? NEST_CONTIGUOUS : NEST_STRIDED;
+  if (has[moved] && strides[moved] == 1) return found; // whether aligned or not
+  bool wide = nest_block(layout, moved) % lanes == 0 &&
+              (found == NEST_REPEATED || aligned_along(nest, read, moved, axis, lanes));
+  return wide ? found : NEST_STRIDED;
 }
 
 int64_t nest_stride(const NestRead *read, const Layout *layout, int axis) {

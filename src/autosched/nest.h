@@ -65,7 +65,12 @@ int nest_dimension_of(const Nest *nest, const NestRead *read, int axis);
 int64_t nest_block(const Layout *layout, int d);
 
 // How an access behaves when `axis` takes `lanes` consecutive values.
-typedef enum NestStep { NEST_SAME, NEST_CONTIGUOUS, NEST_STRIDED } NestStep;
+typedef enum NestStep {
+  NEST_SAME,
+  NEST_CONTIGUOUS,
+  NEST_REPEATED, // contiguous elements, each for as many lanes
+  NEST_STRIDED
+} NestStep;
 // How the read behaves when its tensor is in `layout`, where NULL is row-major.
 NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, const Layout *layout,
                    int axis, int lanes);

@@ -10,7 +10,7 @@ static bool contiguous_along(Context *context, const Nest *nest, const NestLayou
   bool contiguous = false;
   for (int i = 0; i < nest->read_count; i++) {
     NestStep step = nest_step(context, nest, &nest->reads[i], layouts->reads[i], axis, width);
-    if (step == NEST_STRIDED) return false;
+    if (step == NEST_STRIDED || step == NEST_REPEATED) return false;
     contiguous |= step == NEST_CONTIGUOUS;
   }
   return contiguous;

@@ -52,6 +52,7 @@ static double loads_of(const TileSearch *s, int read, const Tile *tile, double v
   for (int i = 0; i < 2; i++)
     if (tile->row_axis[i] >= 0 && s->depends[read][i]) loads *= rows[i];
   if (s->steps[read] == NEST_CONTIGUOUS) return loads * vectors;
+  if (s->steps[read] == NEST_REPEATED) return loads * vectors * (1 + s->costs->shuffle_loads);
   if (s->steps[read] == NEST_STRIDED && s->strides[read]) // each load is shuffled
     return loads * vectors * (double)s->strides[read] * s->costs->shuffle_loads;
   if (s->steps[read] == NEST_STRIDED) return loads * vectors * tile->lanes * s->costs->lane_loads;
@@ -221,11 +222,15 @@ static bool moves_in_tile(const TileSearch *s, int read, const Tile *tile) {
   return (tile->rows[0] > 1 && s->depends[read][0]) || (tile->rows[1] > 1 && s->depends[read][1]);
 }
 
+static bool is_vector(NestStep step) {
+  return step == NEST_CONTIGUOUS || step == NEST_REPEATED;
+}
+
 static int registers_needed(const TileSearch *s, const Tile *tile) {
   int64_t accumulators = tile->vectors * tile->rows[0] * tile->rows[1];
   int kept = 0; // vectors that stay in registers while the rows run
   for (int i = 0; i < s->nest->read_count; i++)
-    if (s->steps[i] == NEST_CONTIGUOUS && !moves_in_tile(s, i, tile)) kept += tile->vectors;
+    if (is_vector(s->steps[i]) && !moves_in_tile(s, i, tile)) kept += tile->vectors;
   int products = s->nest->work.pairs > 0; // before they are added
   return (int)(accumulators + MAX_OF(kept, 1) + 1 + products);
 }

@@ -16,23 +16,33 @@ typedef struct LanePattern {
   int64_t offsets[LOWER_MAX_LANES]; // from it
 } LanePattern;
 
-static void add_to_base(LanePattern *p, Expr *e) {
-  p->base = p->base ? expr_add(p->context, p->base, expr_cast(p->context, p->base->type, e)) : e;
+static void add_to_base(LanePattern *p, Expr *e, int sign) {
+  if (!p->base && sign < 0) p->base = expr_int(p->context, e->type, 0);
+  if (!p->base) {
+    p->base = e;
+    return;
+  }
+  e = expr_cast(p->context, p->base->type, e);
+  p->base = expr_binary(p->context, sign < 0 ? EXPR_SUB : EXPR_ADD, p->base, e);
 }
 
-// Splits a sum into scalars that are the same in all lanes, and constants of each lane.
-static bool split_index(LanePattern *p, Expr *e) {
+// Splits a sum, or what is subtracted from one (`sign` -1), into scalars that are the same in all
+// lanes, and constants of each lane.
+static bool split_index(LanePattern *p, Expr *e, int sign) {
   int64_t value, step;
-  if (e->op == EXPR_ADD) return split_index(p, e->args[0]) && split_index(p, e->args[1]);
+  if (e->op == EXPR_ADD || e->op == EXPR_SUB)
+    return split_index(p, e->args[0], sign) &&
+           split_index(p, e->args[1], e->op == EXPR_SUB ? -sign : sign);
   if (e->op == EXPR_BROADCAST) {
-    add_to_base(p, e->args[0]);
+    add_to_base(p, e->args[0], sign);
     return true;
   }
   bool ramp = e->op == EXPR_RAMP && expr_as_int(e->args[1], &step);
-  if (ramp) add_to_base(p, e->args[0]);
+  if (ramp) add_to_base(p, e->args[0], sign);
   for (int i = 0; i < p->lanes; i++) {
     bool known = ramp ? mul_fits(step, i, &value) : expr_lane_value(e, i, &value);
-    if (!known || !add_fits(p->offsets[i], value, &p->offsets[i])) return false;
+    if (!known || !mul_fits(sign, value, &value) || !add_fits(p->offsets[i], value, &p->offsets[i]))
+      return false;
   }
   return true;
 }
@@ -51,7 +61,7 @@ static bool is_regular(const LanePattern *p) {
 static Expr *index_of_lanes(Context *context, Expr *index, const int *from, int count) {
   LanePattern p = {context, index->type.lanes};
   if (index->type.lanes == 1) return index;
-  if (!split_index(&p, index)) return NULL;
+  if (!split_index(&p, index, 1)) return NULL;
   DType type = dtype_lanes(index->type, 1);
   Expr *first = expr_int(context, type, p.offsets[from[0]]);
   if (p.base) first = expr_add(context, p.base, first);
@@ -125,7 +135,7 @@ static Expr *shuffle_load(Rewriter *rewriter, Expr *e) {
   DType index = e->args[0]->type;
   if (index.code != TYPE_INT || index.bits < 32) return e; // others wrap around
   if (index.lanes != p.lanes || e->type.bits < 8 || dtype_is_bool(e->type)) return e;
-  if (!split_index(&p, e->args[0]) || is_regular(&p)) return e;
+  if (!split_index(&p, e->args[0], 1) || is_regular(&p)) return e;
   if (!p.base) p.base = expr_int(p.context, dtype_lanes(e->args[0]->type, 1), 0);
   Expr *value = shuffled(&p, e);
   return value ? value : e;

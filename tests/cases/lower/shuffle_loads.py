@@ -15,6 +15,13 @@ def neighbours(A: T.Buffer((61,), "float32"), B: T.Buffer((61,), "float32")):
 
 
 @T.prim_func
+def subtracted(A: T.Buffer((61,), "float32"), B: T.Buffer((56,), "float32")):
+    for i in range(7):
+        for j in T.vectorized(8):
+            B[i * 8 + j] = A[i * 4 + 4 + j // 2 - T.min(i, 3)]
+
+
+@T.prim_func
 def reversed(A: T.Buffer((24,), "float32"), B: T.Buffer((24,), "float32")):
     for i in range(3):
         for j in T.vectorized(8):
