@@ -4,6 +4,8 @@
 // others are kept as terms.
 #include "script/graph_parser.h"
 
+#include <math.h>
+
 // ---- Extents
 
 static void bind_new_names(Parser *parser, const PyNode *node) {
@@ -119,7 +121,7 @@ static const char *type_name(Parser *parser, const PyNode *node) {
 GraphTerm *term_of_expr(Parser *parser, Expr *e, bool plain) {
   GraphTerm *term = term_new(parser->context, TERM_EXPR, NULL);
   term->e = e;
-  term->plain = plain;
+  term->plain = plain && (e->op != EXPR_FLOAT || isfinite(e->as.f)); // others have no literal
   return term;
 }
 
