@@ -57,9 +57,11 @@ static bool is_outside(WitnessSearch *search) {
 
 // The iteration that is tried as number `trial`; false when all were.
 static bool iteration(int64_t extent, int trial, int64_t *at) {
-  int64_t last = extent - 1;
+  enum { PARTS = BETWEEN + 1 };
   if (extent <= ENDS + BETWEEN) return (*at = trial) < extent;
-  *at = trial == 0 ? 0 : trial == 1 ? last : last * (trial - 1) / (BETWEEN + 1);
+  int64_t last = extent - 1, part = trial - 1; // last * part may have no int64
+  int64_t between = last / PARTS * part + last % PARTS * part / PARTS;
+  *at = trial == 0 ? 0 : trial == 1 ? last : between;
   return trial < ENDS + BETWEEN;
 }
 
@@ -71,7 +73,7 @@ static bool try_loop(WitnessSearch *search, int loop) {
     return false;
   for (int trial = 0; search->trials < MOST_TRIALS && iteration(extent, trial, &at); trial++) {
     search->vars[loop] = range->var;
-    search->values[loop] = min + at;
+    if (!add_fits(min, at, &search->values[loop])) continue;
     if (try_loop(search, loop + 1)) return true;
   }
   return false;
