@@ -21,6 +21,10 @@ bool compile_use_target(Context *context, const char *name, CompileOptions *opti
   return true;
 }
 
+const TargetRow *compile_target(const CompileOptions *options) {
+  return options->target ? options->target : target_for_running();
+}
+
 static void add_report(TargetReport *to, const TargetReport *from) {
   for (int i = 0; i < TARGET_COUNT_KINDS; i++) to->counts[i] += from->counts[i];
   to->seconds += from->seconds;
@@ -35,8 +39,7 @@ static CompiledCode *generate(Program *p, TargetReport *report) {
   TargetUnit unit = {p->name, p->kernels.items, p->kernels.count};
   TargetOptions options = {&p->options.machine, report, p->target_reports, p->options.quick,
                            p->options.cache};
-  const TargetRow *target = p->options.target ? p->options.target : target_for_running();
-  return target_load(p->context, target, &unit, &options);
+  return target_load(p->context, compile_target(&p->options), &unit, &options);
 }
 
 // ---- Steps

@@ -32,6 +32,8 @@ typedef struct CompileOptions {
   void (*progress)(void *env, const char *what, int done, int all);
   void *progress_env;
 } CompileOptions;
+// The target for code of this process.
+const TargetRow *compile_target(const CompileOptions *options);
 
 // Layout constraints as texts. Errors point into the text, and call it by the name of its list.
 typedef struct ConstraintTextList {

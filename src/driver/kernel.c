@@ -26,7 +26,7 @@ KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, i
                           .report = report,
                           .quick = options->quick,
                           .cache = options->cache};
-  const TargetRow *row = options->target ? options->target : target_for_running();
+  const TargetRow *row = compile_target(options);
   code->code = target_load(context, row, &unit, &target);
   for (int i = 0; code->code && i < count; i++)
     for (int k = 0; k < code->kernels[i]->region_count; k++)

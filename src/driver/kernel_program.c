@@ -6,7 +6,6 @@
 #include "arith/arith.h"
 #include "driver/kernel_arguments.h"
 
-
 // The shape of a parameter, and what else its elements' addresses follow from.
 typedef struct ParamLayout {
   int64_t shape[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK], offset;
@@ -212,8 +211,7 @@ static CompiledCode *make_code(const KernelCompiling *c, const CompileOptions *o
   TargetUnit unit = {str_intern(c->context, "kernels"), kernels, 1};
   TargetOptions target = {
       .machine = &options->machine, .quick = options->quick, .cache = options->cache};
-  return target_load(c->context, options->target ? options->target : target_for_running(), &unit,
-                     &target);
+  return target_load(c->context, compile_target(options), &unit, &target);
 }
 
 // The workspace is the beginning of the arena.

@@ -112,10 +112,8 @@ static Cause faulty_pass(const Miscompile *m) {
       wrong = middle;
   }
   Context *context = m->program->context;
-  const TargetRow *target = m->program->options.target;
   Cause cause = {.part = wrong < end ? "pass" : "code"};
-  cause.name =
-      wrong < end ? lower_passes[wrong].name : (target ? target : target_for_running())->name;
+  cause.name = wrong < end ? lower_passes[wrong].name : compile_target(&m->program->options)->name;
   cause.text =
       str_format(context, wrong < end ? "the pass %s" : "the code generator %s", cause.name);
   return cause;

@@ -481,10 +481,6 @@ Program *program_plan(Context *context, const GraphFunc *graph, const CompileOpt
   return p;
 }
 
-static const TargetRow *running_target(const CompileOptions *options) {
-  return options->target ? options->target : target_for_running();
-}
-
 static void *load_ahead(void *target) {
   ((const TargetRow *)target)->load_ahead();
   return NULL;
@@ -493,7 +489,7 @@ static void *load_ahead(void *target) {
 // Plans in this thread; where another may run, it begins to load code at the same time.
 static Program *plan_and_load_ahead(Context *context, const GraphFunc *graph,
                                     const CompileOptions *options) {
-  const TargetRow *target = running_target(options);
+  const TargetRow *target = compile_target(options);
   pthread_t thread;
   bool started = options->run_only && options->machine.cores > 1 && target->load_ahead &&
                  !pthread_create(&thread, NULL, load_ahead, (void *)target);
@@ -505,7 +501,7 @@ static Program *plan_and_load_ahead(Context *context, const GraphFunc *graph,
 // With run_only, begins to load code kernel by kernel if the target keeps no pointers into lowered
 // kernels.
 static bool begin_loading(Program *p) {
-  const TargetRow *target = running_target(&p->options);
+  const TargetRow *target = compile_target(&p->options);
   TargetOptions options = {&p->options.machine, &p->target_report, p->target_reports,
                            p->options.quick, p->options.cache};
   if (!p->options.run_only || target->keeps_kernels) return true;

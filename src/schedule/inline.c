@@ -771,8 +771,7 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   if (!only_writer(schedule, &blocks, b.into, b.buffer, &why) || !solve_backward(&b, &why) ||
       !move_predicate(&b, &why) || !backward_in_order(&b, &blocks, &why) ||
       !consumer_runs_everywhere(&b, &why) || storage_is_opaque(schedule, b.buffer, &why) ||
-      !is_defined_at(&b.consumer, &b.producer, &why, &context->arena) ||
-      !consumer_runs_everywhere(&b, &why))
+      !is_defined_at(&b.consumer, &b.producer, &why, &context->arena))
     return refuse_block(schedule, at, why);
   Path producer;
   schedule_set_body(schedule, path_replace(context, &b.consumer, b.consumer.count - 1, NULL));

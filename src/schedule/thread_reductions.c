@@ -10,7 +10,7 @@
 //
 // Other statements, such as those of a producer, may stand inside of the innermost of these loops.
 // Reductions in which loops of the data stand inside of them stay as they are, and so do those with
-// several results. The name of TVM's pass: LowerCrossBoundReduction.
+// several results. The name of TVM's pass: LowerCrossThreadReduction.
 #include "schedule/internal.h"
 
 typedef struct BoundReduction {
@@ -140,6 +140,18 @@ static ExprOp combining(const BoundReduction *r) {
   return r->update.op == EXPR_SUB ? EXPR_ADD : r->update.op;
 }
 
+// The statement in those loops of the reduction, from depth `inner` outwards, that are over
+// threads, or in the others.
+static Stmt *in_loops(const BoundReduction *r, int inner, bool over_threads, Stmt *s) {
+  for (int i = inner; i >= r->outer; i--) {
+    if (is_over_threads(r->path.items[i]) != over_threads) continue;
+    Stmt *loop = stmt_copy(r->schedule->context, r->path.items[i]);
+    loop->as.loop.body = s;
+    s = loop;
+  }
+  return s;
+}
+
 // Reduces the terms of one thread, in the loops inside of those over threads.
 static Stmt *reduce_in_thread(const BoundReduction *r, const Map *bindings) {
   Context *context = r->schedule->context;
@@ -147,14 +159,7 @@ static Stmt *reduce_in_thread(const BoundReduction *r, const Map *bindings) {
   Expr *value = expr_binary(context, combining(r), only_element(context, r->partial), term);
   Stmt *s = store_only(context, r->partial, value);
   s = stmt_if(context, r->block->predicate, s, NULL);
-  s = path_with_end(context, &r->path, r->inner + 1, s);
-  for (int i = r->inner - 1; i >= r->outer; i--) {
-    if (is_over_threads(r->path.items[i])) continue;
-    Stmt *loop = stmt_copy(context, r->path.items[i]);
-    loop->as.loop.body = s;
-    s = loop;
-  }
-  return s;
+  return in_loops(r, r->inner - 1, false, path_with_end(context, &r->path, r->inner + 1, s));
 }
 
 // with T.attr(T.comm_reducer(lambda x, y: x + y, [0]), "reduce_scope", 0):
@@ -228,13 +233,8 @@ static void replace(BoundReduction *r) {
   r->total = new_buffer(r, "total");
   Stmt *steps[] = {store_only(context, r->partial, r->neutral), reduce_in_thread(r, &bindings),
                    reduce_over_threads(r), store_result(r, &bindings)};
-  Stmt *s = block_of(r, stmt_seq(context, steps, COUNT_OF(steps)));
-  for (int i = r->inner; i >= r->outer; i--) {
-    if (!is_over_threads(r->path.items[i])) continue;
-    Stmt *loop = stmt_copy(context, r->path.items[i]);
-    loop->as.loop.body = s;
-    s = loop;
-  }
+  Stmt *block = block_of(r, stmt_seq(context, steps, COUNT_OF(steps)));
+  Stmt *s = in_loops(r, r->inner, true, block);
   schedule_set_body(r->schedule, path_replace(context, &r->path, r->outer, s));
 }
 

@@ -76,8 +76,14 @@ static Expr *clamp(Legalizer *l, Expr *x, double low, double high) {
 #define EXP_LEAST -0x1.5d589ep+6
 #define EXP_MOST 0x1.62e42ep+6
 
+// The last bits of a sum with a magic number as an exponent; the others leave by the shift.
+static Expr *exponent_bits(Legalizer *l, Expr *sum) {
+  Expr *bits = legal_reinterpret(l, u32, sum);
+  return legal_make(l, EXPR_SHIFT_LEFT, bits, legal_int(l, bits, 23));
+}
+
 // For an argument between them; any number for others, also for NaN. Since the result is normal, n
-// is added to the exponent of e^r; what stands before n in the sum leaves the bits by the shift.
+// is added to the exponent of e^r.
 static Expr *exp_between(Legalizer *l, Expr *x) {
   x = legal_hold(l, x);
   Expr *magic = legal_const(l, x, 0x1.8p23);
@@ -88,9 +94,7 @@ static Expr *exp_between(Legalizer *l, Expr *x) {
   Expr *tail = legal_polynomial(l, r, exp_tail, COUNT_OF(exp_tail));
   Expr *y = legal_fma(l, legal_make(l, EXPR_MUL, r, r), tail, r);
   y = legal_reinterpret(l, u32, legal_make(l, EXPR_ADD, y, legal_const(l, x, 1)));
-  Expr *n = legal_reinterpret(l, u32, sum);
-  n = legal_make(l, EXPR_SHIFT_LEFT, n, legal_int(l, n, 23));
-  return legal_reinterpret(l, f32, legal_make(l, EXPR_ADD, y, n));
+  return legal_reinterpret(l, f32, legal_make(l, EXPR_ADD, y, exponent_bits(l, sum)));
 }
 
 // As exp_between for arguments from EXP_LEAST on; infinity above EXP_MOST, and NaN of NaN.
@@ -274,10 +278,8 @@ static Expr *one_plus_erf(Legalizer *l, Expr *x) {
   Expr *f = legal_make(l, EXPR_SUB, power, legal_make(l, EXPR_SUB, sum, magic));
   f = legal_hold(l, f);
   Expr *tail = legal_polynomial(l, f, exp2_tail, COUNT_OF(exp2_tail)), *zero = legal_const(l, x, 0);
-  Expr *bits = legal_reinterpret(l, u32, sum);
-  bits = legal_make(l, EXPR_SHIFT_LEFT, bits, legal_int(l, bits, 23));
   Expr *rest = legal_make(l, EXPR_MUL, legal_fma(l, f, tail, legal_const(l, x, 1)),
-                          legal_reinterpret(l, f32, bits));
+                          legal_reinterpret(l, f32, exponent_bits(l, sum)));
   Expr *beyond = legal_make(l, EXPR_GT, a, legal_const(l, x, ERF_REST_END));
   rest = legal_hold(l, legal_select(l, beyond, zero, rest));
   return legal_select(l, legal_make(l, EXPR_LT, x, zero), rest,
