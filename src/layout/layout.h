@@ -81,6 +81,7 @@ typedef struct LayoutValue { // the value of one symbol
 typedef struct LayoutDefinition { // a symbol that stands for an expression of other symbols
   Str symbol;
   const LayoutExpr *value;
+  const char *obstacle; // why a map cannot use the symbol; NULL: it can
 } LayoutDefinition;
 
 // The value of `e` at an index. False when a division by zero, an overflow, or a symbol without a

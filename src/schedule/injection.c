@@ -68,14 +68,6 @@ static const LayoutExpr *axis_output(const Injection *q, Expr *id, const Map *sh
   return layout_from_expr(context, id, axes->vars.items, axes->vars.count, false);
 }
 
-static LayoutFacts size_facts_of(const Schedule *schedule) {
-  Map sizes = schedule_size_symbols(schedule);
-  LayoutFact *facts = arena_array(&schedule->context->arena, LayoutFact, sizes.count);
-  for (int i = 0; i < sizes.count; i++)
-    facts[i] = (LayoutFact){(Str)(uintptr_t)sizes.entries[i].key, 1, INT32_MAX, 1};
-  return (LayoutFacts){facts, sizes.count};
-}
-
 // The map (loops, other variables) -> (ids, other variables), on ranges that start at 0.
 static const Layout *injection_layout(const Injection *q) {
   Context *context = q->schedule->context;
@@ -101,7 +93,7 @@ static const Layout *injection_layout(const Injection *q) {
   int diags = context->diags.count, errors = context->error_count;
   LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
   const Layout *layout =
-      layout_new(context, map, shape, NULL, size_facts_of(q->schedule), any, (SourcePos){0});
+      layout_new(context, map, shape, NULL, schedule_size_facts(q->schedule), any, (SourcePos){0});
   diag_forget(context, diags, errors); // a map that does not fit is no mistake of the user
   return layout;
 }

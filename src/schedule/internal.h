@@ -506,8 +506,12 @@ bool schedule_blockize_target(Schedule *schedule, const StepValue *target, bool 
 
 // ---- Buffers ---------------------------------------------------------------------------------
 
-// The sizes in the parameters' shapes: from their names (Str) to their variables.
+// The sizes in the parameters' shapes and the parameters that are integers: from their names (Str)
+// to their variables.
 Map schedule_size_symbols(const Schedule *schedule);
+// The facts about each of them. A size of a shape is at least 1; `min` of a parameter is below 1
+// where the function does not begin with another assertion or assumption.
+LayoutFacts schedule_size_facts(const Schedule *schedule);
 // The buffer of a block that a SLOT names; NULL after a refusal.
 Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot);
 // The buffer of the write or read number `index`; NULL after a refusal.

@@ -176,15 +176,20 @@ static int map_rank(Replay *replay, const StepCall *call) {
   return (write ? block->writes : block->reads)[items[1].as.i].buffer->rank;
 }
 
-// Lets a map name the sizes of the program.
+// Lets a map name the sizes and the numbers of the program.
 static void define_sizes(Replay *replay, LayoutSource *source) {
   Context *context = replay->context;
-  Map sizes = schedule_size_symbols(replay->schedule);
-  LayoutDefinition *definitions = arena_array(&context->arena, LayoutDefinition, sizes.count);
+  LayoutFacts sizes = schedule_size_facts(replay->schedule);
+  LayoutDefinition *definitions = arena_array(&context->arena, LayoutDefinition, sizes.count + 1);
   for (int i = 0; i < sizes.count; i++) {
-    const Expr *size = sizes.entries[i].value;
-    Str name = size->as.var->name;
-    definitions[i] = (LayoutDefinition){name, layout_symbol(context, name)};
+    const LayoutFact *fact = &sizes.items[i];
+    definitions[i] = (LayoutDefinition){fact->symbol, layout_symbol(context, fact->symbol), NULL};
+    if (fact->min < 1)
+      definitions[i].obstacle = arena_printf(
+          &context->arena,
+          "`%s` is not known to be at least 1: begin the function with `assert %s > 0, \"\"`, or "
+          "with `T.assume(%s > 0)` where the caller sees to it",
+          fact->symbol, fact->symbol, fact->symbol);
   }
   source->definitions = definitions;
   source->definition_count = sizes.count;

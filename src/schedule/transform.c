@@ -69,15 +69,6 @@ const LayoutExpr **buffer_layout_shape(Schedule *schedule, SourcePos pos, const 
   return shape;
 }
 
-static LayoutFacts size_facts(Context *context, Expr *const *extents, int rank) {
-  LayoutFact *facts = arena_array(&context->arena, LayoutFact, rank);
-  int count = 0;
-  for (int i = 0; i < rank; i++)
-    if (extents[i]->op == EXPR_VAR)
-      facts[count++] = (LayoutFact){extents[i]->as.var->name, 1, INT32_MAX, 1};
-  return (LayoutFacts){facts, count};
-}
-
 const Layout *layout_of_extents(Schedule *schedule, const IndexMap *map, Expr *const *extents,
                                 SourcePos pos) {
   Context *context = schedule->context;
@@ -86,7 +77,7 @@ const Layout *layout_of_extents(Schedule *schedule, const IndexMap *map, Expr *c
   for (int i = 0; i < rank; i++)
     if (!(shape[i] = layout_from_expr(context, extents[i], NULL, 0, true))) return NULL;
   LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
-  return layout_new(context, map, shape, NULL, size_facts(context, extents, rank), any, pos);
+  return layout_new(context, map, shape, NULL, schedule_size_facts(schedule), any, pos);
 }
 
 static const char *point_text(Context *context, const int64_t *point, int rank) {
@@ -144,23 +135,6 @@ static const Layout *whole_layout(Context *context, const Buffer *buffer, const 
   const Layout *whole = layout_new(context, map, old->shape, on_buffer->physical, old->facts,
                                    padding, (SourcePos){0});
   return whole ? whole : layout_with_padding(context, on_buffer, padding);
-}
-
-static bool name_size(Visitor *visitor, Expr *e) {
-  Map *names = visitor->env;
-  if (e->op == EXPR_VAR && !map_contains(names, e->as.var->name))
-    map_put(names, e->as.var->name, e);
-  return true;
-}
-
-Map schedule_size_symbols(const Schedule *schedule) {
-  Map names = map_new(&schedule->context->arena);
-  Visitor visitor = {.env = &names, .enter_expr = name_size};
-  PrimFunc *func = schedule->func;
-  for (int i = 0; i < func->param_count; i++)
-    for (int d = 0; func->buffers[i] && d < func->buffers[i]->rank; d++)
-      visit_expr(&visitor, func->buffers[i]->shape[d]);
-  return names;
 }
 
 static Buffer *physical_buffer(Schedule *schedule, const Buffer *buffer, const Layout *on_buffer,

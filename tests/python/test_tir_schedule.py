@@ -451,6 +451,45 @@ def test_maps_of_sizes():
         tir.Schedule(free_product).transform_layout("C", "C", lambda i, j: [i, tir.Cast("int32", k)])
 
 
+@T.prim_func
+def scaled_by_parts(a: T.handle, b: T.handle, n: T.int64, p: T.int64):
+    A = T.match_buffer(a, (n, 6))
+    C = T.match_buffer(b, (n, 6))
+    assert p > 0, "p"
+    B = T.alloc_buffer((n, 6))
+    for i, j in T.grid(n, 6):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+    for i, j in T.grid(n, 6):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + 1.0
+
+
+@pytest.mark.parametrize("pad_value", [None, 0.0])
+@pytest.mark.parametrize("assumed", [False, True])
+def test_maps_of_numbers_that_are_passed(pad_value, assumed):
+    """A map may name an integer parameter that the function states to be positive."""
+    program, text = scaled_by_parts, scaled_by_parts.script()
+    if assumed:
+        text = text.replace('assert p > T.int64(0), "p"', "T.assume(p > T.int64(0))")
+        program = pleat.script.from_source(text)
+    part = program.params[3]
+    sch = tir.Schedule(program)
+    sch.transform_layout("B", ("write", 0), lambda i, j: [i // part, j, i % part], pad_value=pad_value)
+    run, a, c = pleat.build(sch.mod), np.arange(78, dtype="float32").reshape(13, 6), np.zeros((13, 6), "float32")
+    run(a, c, 13, 5)
+    np.testing.assert_array_equal(c, a * 2 + 1)
+
+
+@pytest.mark.parametrize("statement", ["pass", 'assert p >= T.int64(0), "p"', 'assert n > p, "p"'])
+def test_maps_of_numbers_that_may_be_zero(statement):
+    text = scaled_by_parts.script().replace('assert p > T.int64(0), "p"', statement)
+    with pytest.raises(ScheduleError, match="`p` is not known to be at least 1: begin the function with `assert p > 0"):
+        tir.Schedule(pleat.script.from_source(text)).transform_layout("B", ("write", 0), "i, j -> i // p, j, i % p")
+
+
 @pytest.mark.parametrize("choose", [tir.Select, tir.if_then_else])
 def test_padding_that_is_chosen_by_indices(choose):
     """A comparison of indices is a condition, not whether both are the same expression."""

@@ -316,8 +316,13 @@ static const LayoutExpr *parse_name(LayoutReader *r, const char *from, Str name)
     layout_reader_error(r, from, end, "expected an expression, saw `%s`", name);
     return NULL;
   }
-  for (int i = 0; i < r->definition_count; i++)
-    if (r->definitions[i].symbol == name) return r->definitions[i].value;
+  for (int i = 0; i < r->definition_count; i++) {
+    const LayoutDefinition *definition = &r->definitions[i];
+    if (definition->symbol != name) continue;
+    if (!definition->obstacle) return definition->value;
+    layout_reader_refuse(r, from, end, "%s", definition->obstacle);
+    return NULL;
+  }
   if (r->symbols) return layout_symbol(r->context, name);
   const char *near = nearest_name(name, r->names, r->axis_count);
   if (near)
