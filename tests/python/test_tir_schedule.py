@@ -369,33 +369,6 @@ def test_removed_references_and_messages():
         tir.Schedule(matmul, error_render_level="loud")
 
 
-def test_places_of_blocks_and_loops():
-    sch = tir.Schedule(matmul)
-    block, (i, *_) = sch.get_block("product"), sch.get_loops("product")
-    place = sch.get_sref(i)
-    assert sch.get(block) is sch.get(sch.get_block("product", "matmul")) is sch.get_sref(block).stmt
-    assert sch.state.get_sref(place.stmt).same_as(place) and sch.get(place) is place.stmt
-    copied = sch.copy()
-    assert copied.get_sref(i).stmt is place.stmt and not copied.get_sref(i).same_as(place)
-    outer, _ = sch.split(i, factors=[None, 4])
-    copied.split(i, factors=[None, 5])
-    assert sch.get_sref(outer).stmt.extent == 4
-    with pytest.raises(IndexError, match="another schedule"):
-        copied.vectorize(outer)
-    with pytest.raises(IndexError, match="another schedule"):
-        copied.get_sref(outer)
-    with pytest.raises(IndexError, match="no block or loop of the program"):
-        sch.state.get_sref(copied.get(block))
-    with pytest.raises(AttributeError, match="the steps of Schedule change the program"):
-        sch.state.replace()
-    own = sch.mod[sch.func.__name__].body.block
-    assert sch.get_sref(own).stmt is own and sch.state.get_sref(own).same_as(sch.get_sref(own))
-    assert sch.get(block) is sch.get(block) and sch.get_sref(block).parent.parent.parent.parent.parent.stmt is own
-    assert sch.get_sref(own).parent is None
-    with pytest.raises(KeyError, match="no function 'other'"):
-        sch.get_block("product", func_name="other")
-
-
 @pytest.mark.parametrize("pad_value", [
     3, lambda *indices: 3, lambda i, j, k: [3], T.int8(3), lambda i, j, k: (T.int32(3),),
     tir.IndexMap.from_func(lambda i, j, k: [3]), T.float32(3), tir.const(3, "float32"), tir.FloatImm("float32", 3),
@@ -414,22 +387,6 @@ def test_undefined_padding(undefined):
     sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=undefined)
     assert "pad_value='unknown'" in str(sch.trace) or 'pad_value="unknown"' in str(sch.trace)
     check(sch)
-
-
-def test_dependences_of_blocks():
-    state = tir.schedule.ScheduleState(matmul)
-    root = state.get_sref(state.mod["main"].body.block)
-    scope = state.get_sblock_scope(root)
-    product, relu = map(state.get_sref, tir.schedule_state.blocks_inside(root.stmt))
-    (found,) = scope.get_deps_by_src(product)
-    assert found.dst.same_as(relu) and found.kind == tir.schedule.DepKind.RAW and not scope.get_deps_by_src(relu)
-    assert scope.get_deps_by_dst(relu) == [found] and not scope.get_deps_by_dst(product)
-    sch = tir.Schedule(matmul)
-    sch.decompose_reduction("product", sch.get_loops("product")[2])
-    init = sch.get_sref(sch.get_sblock("product_init"))
-    scope = sch.state.get_block_scope(sch.get_sref(sch.func.body.block))
-    kinds = [d.kind.name for d in scope.get_deps_by_src(init)]
-    assert sorted(kinds) == ["RAW", "RAW", "WAW"] or sorted(kinds) == ["RAW", "WAW"]
 
 
 def test_maps_of_any_number_of_indices():
@@ -542,6 +499,8 @@ def test_consumers_move_into_symbolic_layouts(layout, number):
 
 def test_shapes_of_parameters():
     assert [[int(n) for n in p.shape] for p in matmul.params] == [[M, K], [K, N], [M, N]]
+    assert [p.dtype for p in (*matmul.params, scaled_by_parts.params[3])] == ["float32"] * 3 + ["int64"]
+    assert matmul.params[0].ty.shape is matmul.params[0].shape and matmul.params[0].fields["dtype"] == "handle"
     sch = tir.Schedule(matmul)
     with pytest.raises(AttributeError, match="'i' stands for no buffer"):
         sch.get(sch.get_loops("product")[0]).loop_var.shape

@@ -242,6 +242,14 @@ class Var(PrimExpr):
     def _completed(self, fields):
         return {"name": fields["name"], "dtype": fields["dtype"] or "int32"}
 
+    def stand_for(self, buffer):
+        """Gives a parameter the type of its buffer, as TVM does since 2026; its field `dtype` stays "handle"."""
+        self.buffer, self.dtype = buffer, buffer.dtype
+
+    @property
+    def ty(self):
+        return PrimType(self.dtype) if self.buffer is None else self.buffer
+
     @property
     def shape(self):
         """The shape of the buffer that a parameter stands for."""
@@ -258,7 +266,7 @@ class Var(PrimExpr):
         if names:
             return names(self)
         number = self.__dict__.setdefault("_number", next(_var_numbers))
-        return f"T.captured_var({self.name!r}, {self.dtype!r}, {number})"
+        return f"T.captured_var({self.name!r}, {self.fields['dtype']!r}, {number})"
 
     def __repr__(self):
         return self.name
@@ -526,7 +534,7 @@ class PrimFuncNode(Node):
     def read(cls, fields):
         buffers = dict(map(tuple, fields["buffer_map"]))
         for param, buffer in buffers.items():
-            param.buffer = buffer
+            param.stand_for(buffer)
         return super().read({**fields, "buffer_map": buffers})
 
 

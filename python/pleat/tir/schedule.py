@@ -25,6 +25,7 @@ from pleat.tir import nodes, stmt_functor
 from pleat.tir.index_map import IndexMap
 from pleat.tir.references import (REFERENCES, BlockRV, ExprRV, LoopRV, Reference, Step, check_reference,
                                   references_in, text_of_reference)
+from pleat.tir import schedule_state
 from pleat.tir.schedule_state import BlockScope, DepKind, Dependency, ScheduleState, StmtSRef  # noqa: F401
 from pleat.tir.trace import Instruction, InstructionKind, Trace, bound_arguments, signatures, step_values
 
@@ -34,6 +35,8 @@ class ScheduleError(PleatError):
 
 SBlockRV = BlockRV  # TVM's name since 2026
 schedule = sys.modules[__name__]  # TVM's package of this name has a module of this name
+state = schedule_state
+sys.modules.update({f"pleat.{package}.schedule.state": state for package in ("tir", "tirx", "s_tir")})
 
 
 def _argument(value):

@@ -3,6 +3,7 @@
 import enum
 
 from pleat.tir import stmt_functor
+from pleat.tir.block_flags import CachedFlags, flags_of  # noqa: F401 (TVM has the name here)
 
 
 class DepKind(enum.IntEnum):
@@ -56,6 +57,7 @@ class BlockScope:
     state to read and write."""
 
     def __init__(self, places):
+        self.places = places
         self._dependencies, readers, writers = [], [], []
         for place in places:
             block = place.stmt
@@ -73,6 +75,10 @@ class BlockScope:
     def get_deps_by_dst(self, block):
         """The dependences of a block on earlier ones."""
         return [d for d in self._dependencies if d.dst.same_as(block)]
+
+    def has_kind(self, name):
+        """Is a dependence of this kind among them?"""
+        return any(d.kind.name == name for d in self._dependencies)
 
 
 class ScheduleState:
@@ -104,6 +110,11 @@ class ScheduleState:
         return BlockScope([self.get_sref(node) for node in blocks_inside(block_sref.stmt)])
 
     get_block_scope = get_sblock_scope
+
+    def _get_cached_flags(self, block_sref):
+        """The properties that TVM keeps of a block, computed for the program as it is now."""
+        nodes = self._nodes()
+        return flags_of(nodes[-1], block_sref.stmt, lambda block: self.get_sblock_scope(self.get_sref(block)))
 
     def __getattr__(self, name):
         hint = "the steps of Schedule change the program" if name == "replace" else \

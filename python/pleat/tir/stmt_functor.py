@@ -16,6 +16,7 @@ def _parts(value):
 
 
 def _children(node):
+    """The expressions and statements that a node consists of."""
     for name, value in node.fields.items():
         if name not in _NOT_WALKED:
             yield from _parts(value)
