@@ -80,7 +80,7 @@ static bool allocation_refused(const Arena *arena, size_t size) {
 static ArenaChunk *chunk_new(size_t size) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   ArenaChunk *chunk = malloc(sizeof *chunk + size);
-  if (!chunk || size <= LARGEST_CHUNK) return chunk;
+  if (!chunk || size < LARGEST_CHUNK) return chunk;
   char *first = (char *)(((uintptr_t)chunk + page - 1) / page * page);
   madvise(first, size / page * page - page, MADV_HUGEPAGE);
   return chunk;
@@ -153,8 +153,10 @@ char *arena_printf(Arena *arena, const char *format, ...) {
 void array_reserve(Arena *arena, void **items, int *capacity, int needed, size_t item_size) {
   if (needed <= *capacity) return;
   int grown = MAX_OF(needed, *capacity ? *capacity * 2 : 4);
-  void *copy = arena_alloc(arena, (size_t)grown * item_size);
-  if (*capacity) memcpy(copy, *items, (size_t)*capacity * item_size);
+  size_t size = (size_t)grown * item_size, filled = (size_t)*capacity * item_size;
+  char *copy = arena_take(arena, size);
+  if (filled) memcpy(copy, *items, filled);
+  memset(copy + filled, 0, size - filled);
   *items = copy;
   *capacity = grown;
 }

@@ -19,7 +19,7 @@ typedef struct Place {
 typedef struct Placement {
   Context *context;
   Array(Stmt *) path;
-  Map vars;        // block variable → binding over loop variables
+  Map vars;        // variable of a block of the path → binding over loop variables
   Map owners;      // data variable → (depth of the block that allocates it) + 1
   Map places;      // data variable → Place*
   int block_depth; // of the path up to and including the innermost block
@@ -120,6 +120,7 @@ static void note_regions(Placement *placement, const Block *block) {
 
 static void place_in(Placement *placement, Visitor *visitor, Stmt *s) {
   int outer = placement->block_depth;
+  Map outer_vars = placement->vars;
   if (s->kind == STMT_BLOCK && placement->keeps_blocks) note_regions(placement, s->as.block);
   array_push(&placement->context->arena, &placement->path, s);
   if (s->kind == STMT_FOR) {
@@ -127,12 +128,14 @@ static void place_in(Placement *placement, Visitor *visitor, Stmt *s) {
     visit_stmt(visitor, s->as.loop.body);
   } else {
     placement->block_depth = placement->path.count;
+    placement->vars = map_copy(&placement->context->arena, &outer_vars);
     enter_block(placement, s->as.block);
     if (s->as.block->init) visit_stmt(visitor, s->as.block->init);
     visit_stmt(visitor, s->as.block->body);
   }
   placement->path.count--;
   placement->block_depth = outer;
+  placement->vars = outer_vars;
 }
 
 // ---- Values that come from an earlier iteration

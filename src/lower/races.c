@@ -348,14 +348,16 @@ static void look_at(RaceSearch *search, Stmt *loop) {
   add_answer(search, known, &races);
 }
 
+static bool is_searched(const Stmt *loop, bool threads) {
+  LoopKind kind = loop->as.loop.kind;
+  return threads ? kind == LOOP_THREAD : kind == LOOP_PARALLEL || kind == LOOP_VECTORIZED;
+}
+
 static void enter_loop(RaceSearch *search, Stmt *s) {
   VarRange range = loop_range(s);
   int64_t min, extent;
   bool known = loop_range_of(&search->outer, s, &min, &extent);
-  LoopKind kind = s->as.loop.kind;
-  bool is_parallel =
-      search->threads ? kind == LOOP_THREAD : kind == LOOP_PARALLEL || kind == LOOP_VECTORIZED;
-  if (is_parallel && !(known && extent < 2)) look_at(search, s);
+  if (is_searched(s, search->threads) && !(known && extent < 2)) look_at(search, s);
   analyzer_bind_kept(search->analyzer, range.var, range.min, range.extent);
   array_push(&search->context->arena, &search->ranges, range);
   if (known) bind(&search->outer, s->as.loop.var, min);
@@ -383,6 +385,24 @@ static void assume_sizes(RaceSearch *search, const PrimFunc *func) {
   for (int i = 0; i < sizes.count; i++) bind(&search->outer, sizes.items[i], ASSUMED_SIZE);
 }
 
+typedef struct LoopSearch {
+  bool threads, found;
+} LoopSearch;
+
+// A store of several lanes may become a vectorised loop.
+static bool see_searched(Visitor *visitor, Stmt *s) {
+  LoopSearch *search = visitor->env;
+  if (s->kind == STMT_FOR) search->found |= is_searched(s, search->threads);
+  if (s->kind == STMT_STORE) search->found |= s->as.store.value->type.lanes > 1;
+  return !search->found;
+}
+
+static bool has_searched_loops(const PrimFunc *func, bool threads) {
+  LoopSearch search = {.threads = threads};
+  visit_stmt(&(Visitor){.env = &search, .enter_stmt = see_searched}, func->body);
+  return search.found;
+}
+
 static bool find_races(Context *context, PrimFunc *func, bool threads, LoopRacesList *out) {
   static const char *const passes[] = {"reduce_over_threads", "split_lanes", "convert_blocks"};
   RaceSearch search = {.context = context,
@@ -391,7 +411,7 @@ static bool find_races(Context *context, PrimFunc *func, bool threads, LoopRaces
                        .threads = threads,
                        .out = out};
   LowerOptions options = {.drop_result = true};
-  if (lower_is_packed(func)) return false;
+  if (lower_is_packed(func) || !has_searched_loops(func, threads)) return false;
   func = lower_run_passes(context, func, passes + !threads, COUNT_OF(passes) - !threads, &options);
   LowerState state = {.context = context, .options = &options};
   int errors = context->error_count;

@@ -238,14 +238,34 @@ static void replace(BoundReduction *r) {
   schedule_set_body(r->schedule, path_replace(context, &r->path, r->outer, s));
 }
 
+typedef struct ThreadInits {
+  Arena *arena;
+  PtrArray blocks;
+  int thread_loops; // around the statement
+} ThreadInits;
+
+static bool collect_candidate(Visitor *visitor, Stmt *s) {
+  ThreadInits *all = visitor->env;
+  if (is_over_threads(s)) all->thread_loops++;
+  if (s->kind == STMT_BLOCK && s->as.block->init && all->thread_loops)
+    array_push(all->arena, &all->blocks, s->as.block);
+  return true;
+}
+
+static void leave_loop(Visitor *visitor, Stmt *s) {
+  if (is_over_threads(s)) ((ThreadInits *)visitor->env)->thread_loops--;
+}
+
 PrimFunc *schedule_reduce_over_threads(Context *context, PrimFunc *func) {
   Schedule *schedule = schedule_new(context, func);
-  StmtArray blocks = {0};
+  ThreadInits all = {.arena = &context->arena};
+  Visitor visitor = {.env = &all, .enter_stmt = collect_candidate, .leave_stmt = leave_loop};
   bool changed = false;
-  blocks_innermost(&context->arena, schedule_func(schedule)->body, &blocks);
-  for (int i = 0; i < blocks.count; i++) {
+  visit_stmt(&visitor, schedule_func(schedule)->body);
+  for (int i = 0; i < all.blocks.count; i++) {
     BoundReduction r = {.schedule = schedule};
-    if (!path_to_block(schedule, blocks.items[i]->as.block->name, &r.path)) continue;
+    const Block *block = all.blocks.items[i];
+    if (!path_to_block(schedule, block->name, &r.path)) continue;
     r.block = path_end(&r.path)->as.block;
     if (!read_reduction(&r)) continue;
     replace(&r);

@@ -227,6 +227,7 @@ static void operator(Lexer *lexer) {
   const char *rest = lexer->file->text + begin;
   int length = 1;
   for (int i = 0; i < COUNT_OF(spellings) && length == 1; i++) {
+    if (*rest != *spellings[i]) continue;
     size_t n = strlen(spellings[i]);
     if ((size_t)(lexer->size - begin) >= n && !memcmp(rest, spellings[i], n)) length = (int)n;
   }

@@ -57,7 +57,8 @@ bool py_at_kind(const PyParser *parser, TokenKind kind) {
 
 bool py_at(const PyParser *parser, const char *text) {
   const Token *token = py_token(parser);
-  return (token->kind == TOKEN_NAME || token->kind == TOKEN_OPERATOR) && !strcmp(token->text, text);
+  return (token->kind == TOKEN_NAME || token->kind == TOKEN_OPERATOR) && *token->text == *text &&
+         !strcmp(token->text, text);
 }
 
 void py_advance(PyParser *parser) {
@@ -158,7 +159,7 @@ bool py_is_keyword(const char *name) {
       "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
       "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
   for (int i = 0; i < COUNT_OF(words); i++)
-    if (!strcmp(name, words[i])) return true;
+    if (*name == *words[i] && !strcmp(name, words[i])) return true;
   return false;
 }
 
