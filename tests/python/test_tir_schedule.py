@@ -294,6 +294,24 @@ def test_traces_as_json():
         trace.by_axes()
 
 
+@pytest.mark.parametrize("index_map, pad_value", [
+    (lambda i, j: [j // 8, pleat.te.AXIS_SEPARATOR, i, j % 8], 0.0), (lambda i, j: [i, j ^ (i % 2)], None),
+    (lambda i, j: [j // 8, i, j % 8], lambda a, b, c: tir.Select(a == 3, 1, 2)),
+    (lambda i, j: [j // 8, i, j % 8], lambda *a: a[0] * -2 + a[1]), (lambda *ij: [*ij[::-1]], float("-inf")),
+    (tir.IndexMap.from_func(lambda i, j: [tir.min(i, 12), j]), None), (lambda i, j: [j // 8, i, j % 8], float("nan"))])
+def test_maps_in_traces(index_map, pad_value):
+    """A trace is read back from its JSON, and run as Python, whatever its maps are."""
+    sch = tir.Schedule(matmul)
+    sch.transform_layout("product", ("write", 0), index_map, pad_value=pad_value)
+    again, run, names = tir.Schedule(matmul), tir.Schedule(matmul), {}
+    tir.schedule.Trace.apply_json_to_schedule(json.loads(json.dumps(sch.trace.as_json())), again)
+    exec(str(sch.trace), {"s_tir": pleat.s_tir}, names)
+    names["apply_trace"](run)
+    assert str(again.trace) == str(run.trace) == str(sch.trace)
+    pleat.ir.assert_structural_equal(again.func, sch.func)
+    pleat.ir.assert_structural_equal(run.func, sch.func)
+
+
 def test_copies_have_the_same_choices():
     sch = tir.Schedule(matmul, seed=5)
     for _ in range(20):

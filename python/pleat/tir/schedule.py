@@ -10,6 +10,7 @@
 """
 import inspect
 import json
+import math
 import operator
 import random
 import re
@@ -44,6 +45,8 @@ def _argument(value):
         return value.__script__()
     if isinstance(value, IndexMap):
         return repr(str(value))
+    if isinstance(value, float) and math.isnan(value):
+        return 'float("nan")'
     if isinstance(value, (list, tuple)):
         items = ", ".join(_argument(item) for item in value)
         return f"[{items}]" if isinstance(value, list) else f"({items},)"
@@ -577,7 +580,7 @@ def _padding(value, rank):
     """The number that a function of `rank` indices, or a map, gives for all indices, or else the map; other values
     as they are."""
     is_function = callable(value) and not isinstance(value, (IndexMap, Value))
-    result = value
+    value = result = _as_map(value) if isinstance(value, str) else value
     if is_function:
         names = inspect.signature(value).parameters
         result = value(*(var(f"i{k}") for k in range(rank if _takes_any_number(value) else len(names))))

@@ -199,10 +199,11 @@ def _float_text(value):
     return repr(value) if math.isfinite(value) else f'float("{value}")'
 
 
-def _lambda_text(index_map):
+def _map_text(index_map):
+    """A lambda, or the map's text where a lambda would need names such as `select` or `AXIS_SEPARATOR`."""
     outputs = list(map(str, index_map.final_indices))
-    for place in reversed(index_map.axis_separators):
-        outputs.insert(place, "AXIS_SEPARATOR")
+    if index_map.axis_separators or any(re.search(r"\w\(", output) for output in outputs):
+        return json.dumps(str(index_map))
     return f"lambda {', '.join(map(str, index_map.initial_indices))}: [{', '.join(outputs)}]"
 
 
@@ -251,7 +252,7 @@ def _text_of(value, name_of):
     if isinstance(value, float):
         return _float_text(value)
     if isinstance(value, IndexMap):
-        return _lambda_text(value)
+        return _map_text(value)
     if isinstance(value, (list, tuple)):
         items = ", ".join(_text_of(item, name_of) for item in value)
         return f"[{items}]" if isinstance(value, list) else f"({items})"
