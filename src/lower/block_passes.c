@@ -11,6 +11,7 @@
 //   make_blocks_opaque  vi = T.axis.spatial(30, i)
 //                       B[vi] = 0                         →  B[i] = 0
 //   reduce_over_threads   see schedule/thread_reductions.c
+#include "ir/view.h"
 #include "lower/pass.h"
 #include "schedule/schedule.h"
 #include "script/script.h"
@@ -65,8 +66,8 @@ static Stmt *resolve_views(Rewriter *rewriter, Stmt *s) {
   Block *block = block_copy(context, s->as.block);
   for (int i = block->match_count - 1; i >= 0; i--) {
     if (block->init)
-      block->init = lower_resolve_view(context, &s->as.block->matches[i], block->init);
-    block->body = lower_resolve_view(context, &s->as.block->matches[i], block->body);
+      block->init = stmt_resolve_view(context, &s->as.block->matches[i], block->init);
+    block->body = stmt_resolve_view(context, &s->as.block->matches[i], block->body);
   }
   block->match_count = 0;
   return changed_block(context, s, block);

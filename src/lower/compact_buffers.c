@@ -12,6 +12,7 @@
 // its scope, covers all iterations of the loops over these threads. Then the axes that the
 // annotation "buffer_dim_align" of an allocation outside of blocks names are aligned
 // (aligned_axes.c).
+#include "ir/view.h"
 #include "lower/pass.h"
 
 typedef struct Compaction {
@@ -248,7 +249,7 @@ static Region shifted_region(Context *context, const void *env, const Region *re
 
 static Stmt *shift_block(const Compaction *compaction, Stmt *s) {
   Context *context = compaction->context;
-  Stmt *next = lower_change_regions(context, s, shifted_region, compaction);
+  Stmt *next = stmt_change_regions(context, s, shifted_region, compaction);
   Block *block = next->as.block;
   block->allocs =
       arena_copy(&context->arena, block->allocs, sizeof(Buffer *) * (size_t)block->alloc_count);

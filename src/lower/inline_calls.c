@@ -19,6 +19,7 @@
 // call is kept in a buffer of one element. Recursion is refused.
 #include "ir/call.h"
 #include "ir/intrinsic.h"
+#include "ir/view.h"
 #include "lower/pass.h"
 
 enum { MAX_INLINED_CALLS = 10000 };
@@ -345,7 +346,7 @@ static void bind_arguments(CallSite *c, Bound *b, const PrimFunc *callee, const 
 
 static Stmt *with_bound(CallSite *c, const Bound *b, Stmt *body) {
   for (int i = 0; i < b->rows.count; i++)
-    body = lower_resolve_view(c->context, b->rows.items[i], body);
+    body = stmt_resolve_view(c->context, b->rows.items[i], body);
   for (int i = b->declared.count - 1; i >= 0; i--)
     body = stmt_declare(c->context, b->declared.items[i], body);
   for (int i = b->lets.count - 2; i >= 0; i -= 2)

@@ -90,12 +90,6 @@ bool lower_is_double_buffer(const Stmt *s);
 
 // The block's body, with its init as an if on the first iteration before it.
 Stmt *lower_body_with_init(Context *context, const Block *block);
-// The body with accesses of the view as accesses of its source. Reports a view that has another
-// element type, or more axes.
-Stmt *lower_resolve_view(Context *context, const MatchBuffer *match, Stmt *body);
-// The statement, which is a block, with the regions of its reads, writes and views replaced.
-typedef Region RegionChange(Context *context, const void *env, const Region *region);
-Stmt *lower_change_regions(Context *context, const Stmt *s, RegionChange *change, const void *env);
 // The statement with the block's variables replaced by their bindings.
 Stmt *lower_bind_block_vars(Context *context, const Block *block, Stmt *body);
 

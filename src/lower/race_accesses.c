@@ -2,6 +2,7 @@
 // Collects the accesses of a statement to memory from outside of it, each with the loops and
 // conditions around it. Values of lets, and bindings of block variables, are put in place of the
 // variables; an access of a view is one of its source.
+#include "ir/view.h"
 #include "lower/races.h"
 
 typedef struct Collecting {
@@ -193,7 +194,7 @@ static void collect_body(Collecting *c, Stmt *s) {
 
 static Stmt *without_views(Collecting *c, const Block *block, Stmt *s) {
   for (int i = 0; i < block->match_count; i++)
-    s = lower_resolve_view(c->context, &block->matches[i], s);
+    s = stmt_resolve_view(c->context, &block->matches[i], s);
   return s;
 }
 

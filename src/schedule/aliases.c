@@ -43,6 +43,13 @@ static bool alias_expr(Visitor *visitor, Expr *e) {
   return true;
 }
 
+static const char *view_obstacle(const Aliases *aliases, const MatchBuffer *match) {
+  return match->buffer == aliases->buffer
+             ? arena_printf(aliases->arena, "it is a view of '%s', whose layout can change instead",
+                            match->source.buffer->name)
+             : arena_printf(aliases->arena, "'%s' is a view of a part of it", match->buffer->name);
+}
+
 static bool alias_stmt(Visitor *visitor, Stmt *s) {
   Aliases *aliases = visitor->env;
   if (s->kind == STMT_STORE) add_alias(aliases, s->as.store.buffer);
@@ -52,8 +59,7 @@ static bool alias_stmt(Visitor *visitor, Stmt *s) {
   for (int i = 0; i < block->alloc_count; i++) add_alias(aliases, block->allocs[i]);
   for (int i = 0; i < block->match_count; i++)
     if (buffers_alias(block->matches[i].source.buffer, aliases->buffer))
-      aliases->opaque = arena_printf(aliases->arena, "'%s' is a view of a part of it",
-                                     block->matches[i].buffer->name);
+      aliases->opaque = view_obstacle(aliases, &block->matches[i]);
   return true;
 }
 
@@ -412,6 +418,29 @@ static void assume_sizes(const AliasCompare *c, const AliasStorage *storage) {
   }
 }
 
+const AliasPlace *aliases_place(Context *context, const Buffer *inner, const Buffer *outer) {
+  AliasStorage storage = {.obstacle = NULL};
+  array_push(&context->arena, &storage.buffers, ((AliasBuffer){outer, ALIAS_ALLOCATION, NULL}));
+  array_push(&context->arena, &storage.buffers, ((AliasBuffer){inner, ALIAS_DECLARATION, NULL}));
+  AliasCompare c = {context, analyzer_new(context), index_type(&storage)};
+  assume_sizes(&c, &storage);
+  AliasPair pair = {.a = 1, .b = 0, .relation = ALIAS_UNDECIDED};
+  if (inner->strides || outer->strides || !dtype_equal(inner->type, outer->type)) return NULL;
+  compare_dense(&c, inner, outer, &pair);
+  if (pair.relation != ALIAS_SAME && pair.relation != ALIAS_WITHIN) return NULL;
+  find_elements(&c, &storage, &pair);
+  if (!pair.index || pair.elements != 1 || pair.parts != 1) return NULL;
+  AliasPlace place = {pair.vars, pair.index};
+  return arena_copy(&context->arena, &place, sizeof place);
+}
+
+static const char *layout_obstacle(Context *context, const PrimFunc *func, const Buffer *buffer) {
+  Aliases aliases = aliases_find(context, func, buffer);
+  if (!aliases_layout_obstacle(&aliases)) return NULL;
+  aliases = aliases_find(context, aliases_resolve(context, func, (Buffer *)buffer), buffer);
+  return aliases_layout_obstacle(&aliases);
+}
+
 AliasStorages aliases_analyze(Context *context, const PrimFunc *func) {
   AliasSearch c = {.context = context};
   c.by_data = map_new(&context->arena);
@@ -426,8 +455,7 @@ AliasStorages aliases_analyze(Context *context, const PrimFunc *func) {
     for (int a = 0; a < storage->buffers.count; a++)
       for (int b = a + 1; b < storage->buffers.count; b++)
         array_push(&context->arena, &storage->pairs, compare(&comparison, storage, a, b));
-    Aliases aliases = aliases_find(context, func, storage->buffers.items[0].buffer);
-    storage->obstacle = aliases_layout_obstacle(&aliases);
+    storage->obstacle = layout_obstacle(context, func, storage->buffers.items[0].buffer);
   }
   return c.storages;
 }

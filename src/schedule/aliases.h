@@ -20,6 +20,10 @@ Aliases aliases_find(Context *context, const PrimFunc *func, const Buffer *buffe
 // Why transform_layout cannot change all of them together; NULL: it can.
 const char *aliases_layout_obstacle(const Aliases *aliases);
 
+// Makes accesses of views of the buffer's regions, and of declared buffers with another shape over
+// its memory, accesses of the buffer, where the places of their elements are proved.
+PrimFunc *aliases_resolve(Context *context, const PrimFunc *func, Buffer *buffer);
+
 // ---- All memory of a function ------------------------------------------------------------------
 
 typedef enum AliasRole {
@@ -62,11 +66,19 @@ typedef struct AliasPair {
 typedef struct AliasStorage {
   Array(AliasBuffer) buffers; // in the order of the program
   Array(AliasPair) pairs;     // of each two buffers
-  const char *obstacle;       // to changes of the layout, as above
+  const char *obstacle;       // to changes of the layout of the first one
 } AliasStorage;
 typedef Array(AliasStorage) AliasStorages;
 
 // The memory of all parameters and allocations, in the order of the program.
 AliasStorages aliases_analyze(Context *context, const PrimFunc *func);
+
+// Where element vars[0], vars[1], … of a buffer is in another one.
+typedef struct AliasPlace {
+  Expr **vars, **index;
+} AliasPlace;
+// Where each element of `inner` is in `outer`, which has its bytes and elements of its type; NULL
+// where this is not proved.
+const AliasPlace *aliases_place(Context *context, const Buffer *inner, const Buffer *outer);
 
 #endif

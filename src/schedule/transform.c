@@ -48,11 +48,16 @@ Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *
 
 // ---- Aliases ---------------------------------------------------------------------------------
 
-// Refuses unless all aliases can be changed together.
-static bool check_aliases(Schedule *schedule, const Stmt *at, const Aliases *aliases) {
-  const char *why = aliases_layout_obstacle(aliases);
+// Finds all aliases, which change together, after those with another shape have become accesses of
+// the buffer. False after a refusal.
+static bool find_aliases(Schedule *schedule, const Stmt *at, Buffer *buffer, Aliases *out) {
+  *out = aliases_find(schedule->context, schedule->func, buffer);
+  if (!aliases_layout_obstacle(out)) return true;
+  schedule->func = aliases_resolve(schedule->context, schedule->func, buffer);
+  *out = aliases_find(schedule->context, schedule->func, buffer);
+  const char *why = aliases_layout_obstacle(out);
   return !why || schedule_refuse(schedule, at->pos, "the layout of '%s' cannot change: %s",
-                                 aliases->buffer->name, why);
+                                 buffer->name, why);
 }
 
 // ---- Layouts ---------------------------------------------------------------------------------
@@ -404,8 +409,8 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
   Context *context = schedule->context;
   LayoutPadding padding;
   if (!padding_of(schedule, at, content, &padding)) return false;
-  Aliases aliases = aliases_find(schedule->context, schedule->func, buffer);
-  if (!check_aliases(schedule, at, &aliases)) return false;
+  Aliases aliases;
+  if (!find_aliases(schedule, at, buffer, &aliases)) return false;
   const Layout *on_buffer = layout_on_buffer(schedule, at, buffer, map);
   if (!on_buffer) return false;
   Relaid relaid = {buffer, on_buffer, buffer_named(at->as.block, buffer->name) == buffer,
@@ -495,8 +500,8 @@ bool step_set_axis_separator(Schedule *schedule, StepCall *call) {
   Buffer *buffer;
   if (!schedule_find_buffer(schedule, call, &path, &buffer)) return false;
   Stmt *at = path_end(&path);
-  Aliases aliases = aliases_find(schedule->context, schedule->func, buffer);
-  if (!check_aliases(schedule, at, &aliases)) return false;
+  Aliases aliases;
+  if (!find_aliases(schedule, at, buffer, &aliases)) return false;
   int count = call->args[2].as.list.count;
   Separators separators = {arena_array(&context->arena, int, count), count};
   for (int i = 0; i < count; i++) {

@@ -261,12 +261,55 @@ static const char twin[] =
          "            vi, vj = T.axis.remap('SS', [i, j])\n"
          "            B[vi, vj] = A[vi, vj] + A2[5 - vi, vj]\n";
 
+#define RESHAPED(SHAPE, REST, INDEX)                                                               \
+  HEAD "def f(A: T.Buffer((6, 4), 'float32'), B: T.Buffer((6, 4), 'float32')):\n"                  \
+       "    F = T.decl_buffer(" SHAPE ", data=A.data" REST ")\n"                                   \
+       "    for i, j in T.grid(6, 4):\n"                                                           \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            B[vi, vj] = A[vi, vj] + T.Cast('float32', F[" INDEX "])\n"
+
+static const char stacked[] =
+    HEAD "def f(A: T.Buffer((6, 4), 'float32'), B: T.Buffer((6, 4), 'float32')):\n"
+         "    C = T.alloc_buffer((6, 4), 'float32')\n"
+         "    for i in range(3):\n"
+         "        with T.block('rows'):\n"
+         "            vi = T.axis.spatial(3, i)\n"
+         "            S = T.match_buffer(C[vi * 2:vi * 2 + 2, 0:4], (2, 4), offset_factor=1)\n"
+         "            for k in range(2):\n"
+         "                with T.block('row'):\n"
+         "                    vk = T.axis.spatial(2, k)\n"
+         "                    R = T.match_buffer(S[vk, 0:4], (4,), offset_factor=1)\n"
+         "                    for j in range(4):\n"
+         "                        with T.block('C'):\n"
+         "                            vj = T.axis.spatial(4, j)\n"
+         "                            R[vj] = A[vi * 2 + vk, vj]\n"
+         "    for i, j in T.grid(6, 4):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = C[vi, 3 - vj] * T.float32(2)\n";
+
 static void test_aliases_move_together(void **state) {
   (void)state;
-  refused(viewed, "sch.transform_layout('B', 'A', lambda i, j: [j, i])\n",
-          "'A_flat' shares its memory");
+  made(viewed, "sch.transform_layout('B', 'A', lambda i, j: [j, i])\n");
+  made(viewed, "sch.transform_layout('B', 'A', lambda i, j: [i // 4, j, i % 4])\n");
   made(twin, "sch.transform_layout('B', 'A', lambda i, j: [j, i])\n");
   made(twin, "sch.transform_layout('B', 'A2', lambda i, j: [i // 4, j, i % 4])\n");
+  made(RESHAPED("(3, 4)", ", elem_offset=8", "vi % 3, 3 - vj"),
+       "sch.transform_layout('B', 'A', lambda i, j: [j // 3, i, j % 3])\n");
+  refused(RESHAPED("(3, 4), 'int32'", "", "vi % 3, vj"),
+          "sch.transform_layout('B', 'A', lambda i, j: [j, i])\n", "'F' shares its memory");
+  refused(viewed, "sch.transform_layout('B', 'A_flat', lambda i: [i // 4, i % 4])\n",
+          "'A' shares its memory");
+}
+
+static void test_views_move_with_their_source(void **state) {
+  (void)state;
+  made(stacked, "sch.transform_layout('B', 'C', lambda i, j: [j, i])\n");
+  made(stacked, "sch.transform_layout('B', 'C', lambda i, j: [i // 4, j, i % 4], pad_value=0)\n");
+  made(stacked, "sch.set_axis_separator('B', 'C', [1])\n");
+  refused(stacked, "sch.transform_layout('C', 'R', lambda j: [j // 2, j % 2])\n",
+          "it is a view of 'C', whose layout can change instead");
 }
 
 static void test_separators(void **state) {
@@ -510,6 +553,7 @@ int main(void) {
       cmocka_unit_test(test_padding_content_through_a_cache),
       cmocka_unit_test(test_maps_that_are_refused),
       cmocka_unit_test(test_aliases_move_together),
+      cmocka_unit_test(test_views_move_with_their_source),
       cmocka_unit_test(test_separators),
       cmocka_unit_test(test_block_layout),
       cmocka_unit_test(test_symbolic_sizes),
