@@ -11,6 +11,7 @@
 // The proofs use supersets of the accessed boxes (accesses.c), but a write that must cover a read
 // has an exact box. Proofs that a map is injective are in injection.c.
 #include "schedule/injection.h"
+#include "schedule/reduced_results.h"
 
 // ---- Which iterations access which elements ----------------------------------------------------
 
@@ -380,26 +381,35 @@ static bool find_condition(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-// True when no data decide which elements the block updates, or whether it does: a target whose
+// True when no data decide which elements the block accesses, or whether it does: a target whose
 // threads run at once then finds that they share an element.
-static bool updates_without_data(const Chain *chain, const Storage *storage, const Block *block) {
+static bool runs_without_data(const Chain *chain, const Storage *storage, const Block *block) {
   bool conditional = expr_reads_memory(block->predicate);
-  ReductionUpdate update;
   visit_stmt(&(Visitor){.env = &conditional, .enter_stmt = find_condition}, chain->body);
   for (int i = 0; i < storage->accesses.count; i++)
     for (int d = 0; d < storage->buffer->rank; d++)
       conditional |= expr_reads_memory(storage->accesses.items[i].min[d]) ||
                      !storage->accesses.items[i].points ||
                      expr_reads_memory(storage->accesses.items[i].points[d]);
-  return reduction_update(block, &update) && !update.condition && !conditional;
+  return !conditional;
 }
 
-// True when all iterations are terms of one reduction, which one block alone computes from its
-// init.
+static bool is_reduction_of_terms(const Chain *chain, const Storage *storage, const Block *block) {
+  ReductionUpdate update;
+  ReducedResults results;
+  for (int i = 0; i < storage->accesses.count; i++)
+    if (storage->accesses.items[i].block != block) return false;
+  return (reduction_update(block, &update) && !update.condition) ||
+         reduced_results_read(chain->schedule->context, block, &results);
+}
+
+// True when all iterations are terms of one reduction, of one result or several, which one block
+// alone computes from its init.
 static bool reduces_whole(const Chain *chain, const Storage *storage, const bool *used) {
   const Block *block = storage->accesses.count ? storage->accesses.items[0].block : NULL;
   return block && !*used && !storage->mixed && block->init &&
-         updates_without_data(chain, storage, block) && is_reduced(chain, storage, used);
+         runs_without_data(chain, storage, block) && is_reduction_of_terms(chain, storage, block) &&
+         reduction_starts_first(chain, block, used);
 }
 
 bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,

@@ -6,30 +6,7 @@
 //       for i, k1: C[i] += R[i, k1]
 // A reduction may have several results, each with an operation of its own, or be an argmax:
 //   V[i], W[i] = (V[i], W[i]) if V[i] >= v else (v, w)
-#include "schedule/internal.h"
-
-#include <math.h>
-
-// One result of the reduction: target = combine(target, term).
-typedef struct ReducedBuffer {
-  Buffer *target, *partial;
-  const Stmt *init;
-  Expr *load;  // of the target
-  Expr *value; // what is stored, without variables of lets
-  Expr *term;
-  ExprOp op;  // EXPR_SELECT: that of an argmax or argmin
-  Expr *name; // the variable of the let that has the value; NULL: there is none
-} ReducedBuffer;
-
-enum { MOST_RESULTS = 8 };
-
-// How an argmax or argmin chooses: the operation by which the first operand is better, and what it
-// does where both are equal.
-typedef struct Choice {
-  int key, carried; // the results by which it chooses, and which it carries along
-  ExprOp better;    // EXPR_GT or EXPR_LT
-  ExprOp among; // of the carried results of equal ones: EXPR_LT, … ; EXPR_SELECT: keeps the first
-} Choice;
+#include "schedule/reduced_results.h"
 
 typedef struct ReductionFactor {
   Schedule *schedule;
@@ -37,200 +14,14 @@ typedef struct ReductionFactor {
   const Block *block;
   Stmt *loop;
   int axis; // index of the new axis in the partial results
-  ReducedBuffer results[MOST_RESULTS];
-  int count;
-  bool chooses; // an argmax or argmin, of two results
-  Choice choice;
-  Expr *const *indices; // of the targets
-  int rank;
+  ReducedResults all;
   ExprArray inner; // the reduction's other loops
 } ReductionFactor;
-
-Expr *reduction_neutral(Context *context, ExprOp op, DType type) {
-  bool floats = dtype_is_float(type);
-  int64_t top = type.bits >= 64 ? INT64_MAX : (INT64_C(1) << (type.bits - 1)) - 1;
-  switch (op) {
-  case EXPR_ADD:
-  case EXPR_SUB: return expr_const(context, type, 0);
-  case EXPR_MUL: return expr_const(context, type, 1);
-  case EXPR_MAX:
-    if (floats) return expr_float(context, type, -INFINITY);
-    return type.code == TYPE_INT ? expr_int(context, type, -top - 1) : NULL;
-  case EXPR_MIN:
-    if (floats) return expr_float(context, type, INFINITY);
-    return type.code == TYPE_INT ? expr_int(context, type, top) : NULL;
-  default: return NULL;
-  }
-}
 
 static bool uses_loop(const Block *block, IterKind kind, const Expr *var) {
   for (int i = 0; i < block->var_count; i++)
     if (block->vars[i].kind == kind && expr_uses(block->vars[i].binding, var)) return true;
   return false;
-}
-
-// ---- What the reduction computes -------------------------------------------------------------
-
-// Puts the values of lets around the stores in place of their variables, and pushes the stores.
-static bool read_stores(ReductionFactor *f, Stmt *s, Map *lets, PtrArray *stores) {
-  Context *context = f->schedule->context;
-  switch (s->kind) {
-  case STMT_LET:
-    map_put(lets, s->as.let.var, substitute_expr(context, s->as.let.value, lets));
-    return read_stores(f, s->as.let.body, lets, stores);
-  case STMT_SEQ:
-    for (int i = 0; i < s->as.seq.count; i++)
-      if (!read_stores(f, s->as.seq.items[i], lets, stores)) return false;
-    return true;
-  case STMT_STORE: array_push(&context->arena, stores, s); return true;
-  default: return false;
-  }
-}
-
-static const Stmt *init_of(const PtrArray *inits, const Buffer *buffer) {
-  for (int i = 0; i < inits->count; i++) {
-    const Stmt *init = inits->items[i];
-    if (init->as.store.buffer == buffer) return init;
-  }
-  return NULL;
-}
-
-// True when no other result is the same buffer, and the value reads no result that an earlier store
-// has changed.
-static bool is_separate(const ReductionFactor *f, const Stmt *store) {
-  for (int i = 0; i < f->count; i++)
-    if (buffers_alias(f->results[i].target, store->as.store.buffer) ||
-        expr_reads(store->as.store.value, f->results[i].target))
-      return false;
-  return true;
-}
-
-static bool read_results(ReductionFactor *f) {
-  Context *context = f->schedule->context;
-  const Block *block = f->block;
-  Map lets = map_new(&context->arena), none = map_new(&context->arena);
-  PtrArray stores = {0}, inits = {0};
-  if (!block->init || !read_stores(f, block->body, &lets, &stores) ||
-      !read_stores(f, block->init, &none, &inits) || none.count || inits.count != stores.count ||
-      block->write_count != stores.count || stores.count > MOST_RESULTS)
-    return false;
-  for (int i = 0; i < stores.count; i++) {
-    const Stmt *store = stores.items[i];
-    Buffer *target = store->as.store.buffer;
-    const Stmt *init = init_of(&inits, target);
-    int rank = store->as.store.rank;
-    if (!i) f->indices = store->as.store.indices, f->rank = rank;
-    if (!init || rank != f->rank || !is_separate(f, store) ||
-        !block_same_element(block, store->as.store.indices, f->indices, rank) ||
-        !block_same_element(block, init->as.store.indices, f->indices, rank))
-      return false;
-    Expr *stored = store->as.store.value;
-    f->results[f->count++] =
-        (ReducedBuffer){.target = target,
-                        .init = init,
-                        .load = expr_load(context, target, store->as.store.indices, rank),
-                        .value = substitute_expr(context, stored, &lets),
-                        .name = map_contains(&lets, stored) ? stored : NULL};
-  }
-  return true;
-}
-
-static bool reads_results(const ReductionFactor *f, Expr *e) {
-  for (int i = 0; i < f->count; i++)
-    if (expr_reads(e, f->results[i].target)) return true;
-  return false;
-}
-
-// Reads an operation such as a sum: the value is load op term.
-static bool read_operation(const ReductionFactor *f, ReducedBuffer *r) {
-  Block *alone = block_copy(f->schedule->context, f->block);
-  ReductionUpdate update;
-  alone->body = stmt_store(f->schedule->context, r->target, f->indices, f->rank, r->value);
-  if (!reduction_update(alone, &update) || update.condition || reads_results(f, update.term))
-    return false;
-  r->op = update.op;
-  r->term = update.term;
-  return true;
-}
-
-// The condition under which an argmax keeps its first operand.
-static Expr *keeps_first(Context *context, const Choice *c, Expr *const *a, Expr *const *b) {
-  Expr *better = expr_binary(context, c->better, a[c->key], b[c->key]);
-  if (c->among == EXPR_SELECT)
-    return expr_binary(context, c->better == EXPR_GT ? EXPR_GE : EXPR_LE, a[c->key], b[c->key]);
-  Expr *equal = expr_binary(context, EXPR_EQ, a[c->key], b[c->key]);
-  Expr *first = expr_binary(context, c->among, a[c->carried], b[c->carried]);
-  return expr_binary(context, EXPR_OR, better, expr_binary(context, EXPR_AND, equal, first));
-}
-
-// True for a condition by which a choice of the key alone takes the better one.
-static bool chooses_key(Context *context, const Choice *c, const Expr *condition, Expr *const *a,
-                        Expr *const *b) {
-  ExprOp or_equal = c->better == EXPR_GT ? EXPR_GE : EXPR_LE;
-  return condition == expr_binary(context, c->better, a[c->key], b[c->key]) ||
-         condition == expr_binary(context, or_equal, a[c->key], b[c->key]) ||
-         condition == keeps_first(context, c, a, b);
-}
-
-static bool is_choice_of(const ReducedBuffer *r) {
-  return (r->value->op == EXPR_SELECT || r->value->op == EXPR_IF_THEN_ELSE) &&
-         r->value->args[1] == r->load;
-}
-
-// Reads an argmax or argmin of two results.
-static bool read_choice(ReductionFactor *f) {
-  static const ExprOp orders[] = {EXPR_SELECT, EXPR_LT, EXPR_LE, EXPR_GT, EXPR_GE};
-  Context *context = f->schedule->context;
-  if (f->count != 2 || !is_choice_of(&f->results[0]) || !is_choice_of(&f->results[1])) return false;
-  Expr *loads[2], *terms[2];
-  for (int i = 0; i < 2; i++) {
-    loads[i] = f->results[i].load;
-    terms[i] = f->results[i].term = f->results[i].value->args[2];
-    if (reads_results(f, terms[i])) return false;
-  }
-  for (int key = 0; key < 2; key++)
-    for (int less = 0; less < 2; less++)
-      for (int i = 0; i < COUNT_OF(orders); i++) {
-        Choice c = {key, 1 - key, less ? EXPR_LT : EXPR_GT, orders[i]};
-        const Expr *of_key = f->results[key].value->args[0];
-        const Expr *of_carried = f->results[1 - key].value->args[0];
-        if (of_carried != keeps_first(context, &c, loads, terms) ||
-            !chooses_key(context, &c, of_key, loads, terms))
-          continue;
-        f->choice = c;
-        f->chooses = true;
-        f->results[0].op = f->results[1].op = EXPR_SELECT;
-        return true;
-      }
-  return false;
-}
-
-static bool read_reduction(ReductionFactor *f) {
-  if (!read_results(f) || !f->count) return false;
-  bool all = true;
-  for (int i = 0; i < f->count && all; i++)
-    all = read_operation(f, &f->results[i]) &&
-          reduction_neutral(f->schedule->context, f->results[i].op, f->results[i].target->type);
-  return all || read_choice(f);
-}
-
-// The value of a result for two operands, each with a value for each result.
-static Expr *combined(const ReductionFactor *f, int i, Expr *const *a, Expr *const *b) {
-  Context *context = f->schedule->context;
-  const ReducedBuffer *r = &f->results[i];
-  if (!f->chooses) return expr_binary(context, r->op, a[i], b[i]);
-  const Choice *c = &f->choice;
-  Expr *loads[2] = {f->results[0].load, f->results[1].load};
-  Expr *terms[2] = {f->results[0].term, f->results[1].term};
-  ExprOp or_equal = c->better == EXPR_GT ? EXPR_GE : EXPR_LE;
-  const Expr *old = r->value->args[0];
-  Expr *condition = keeps_first(context, c, a, b);
-  if (old == expr_binary(context, c->better, loads[c->key], terms[c->key]))
-    condition = expr_binary(context, c->better, a[c->key], b[c->key]);
-  else if (old == expr_binary(context, or_equal, loads[c->key], terms[c->key]))
-    condition = expr_binary(context, or_equal, a[c->key], b[c->key]);
-  return r->value->op == EXPR_SELECT ? expr_select(context, condition, a[i], b[i])
-                                     : expr_if_then_else(context, condition, a[i], b[i]);
 }
 
 // The stores of all results, computed before the first store where the block does so.
@@ -239,8 +30,8 @@ static Stmt *stores_of(const ReductionFactor *f, Expr *const *values, bool parti
   Context *context = f->schedule->context;
   Stmt *stores[MOST_RESULTS];
   Expr *names[MOST_RESULTS];
-  for (int i = 0; i < f->count; i++) {
-    const ReducedBuffer *r = &f->results[i];
+  for (int i = 0; i < f->all.count; i++) {
+    const ReducedBuffer *r = &f->all.results[i];
     Buffer *to = partial ? r->partial : r->target;
     names[i] =
         r->name ? expr_var(context,
@@ -250,9 +41,9 @@ static Stmt *stores_of(const ReductionFactor *f, Expr *const *values, bool parti
                 : values[i];
     stores[i] = stmt_store(context, to, indices, to->rank, names[i]);
   }
-  Stmt *s = stmt_seq(context, stores, f->count);
-  for (int i = f->count - 1; i >= 0; i--)
-    if (f->results[i].name) s = stmt_let(context, names[i], values[i], s);
+  Stmt *s = stmt_seq(context, stores, f->all.count);
+  for (int i = f->all.count - 1; i >= 0; i--)
+    if (f->all.results[i].name) s = stmt_let(context, names[i], values[i], s);
   return s;
 }
 
@@ -260,7 +51,7 @@ static Stmt *stores_of(const ReductionFactor *f, Expr *const *values, bool parti
 
 // True when an argmax that keeps the first of equal ones meets the iterations in the old order.
 static bool keeps_order(const ReductionFactor *f, Stmt **loops, int count) {
-  if (!f->chooses || f->choice.among != EXPR_SELECT) return true;
+  if (!f->all.chooses || f->all.choice.among != EXPR_SELECT) return true;
   for (int i = 0; i < count && loops[i] != f->loop; i++)
     if (uses_loop(f->block, ITER_REDUCTION, loops[i]->as.loop.var) &&
         loop_const_extent(loops[i]) != 1)
@@ -274,7 +65,7 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
   Context *context = schedule->context;
   SourcePos pos = path_end(&f->path)->pos;
   if (block->init && block_init_is_partial(block)) return refuse_partial_init(schedule, pos, block);
-  if (!read_reduction(f))
+  if (!reduced_results_read(schedule->context, block, &f->all))
     return schedule_refuse(schedule, pos,
                            "block '%s' is not a reduction with an init whose results are combined "
                            "by an operation with a neutral element, or by an argmax or argmin",
@@ -292,10 +83,10 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
                            "another order\nfactor the outermost loop of the reduction, or compare "
                            "the carried values of equal elements",
                            block->name);
-  if (f->axis < 0) f->axis += f->rank + 1; // counted from the last
-  if (f->axis < 0 || f->axis > f->rank)
+  if (f->axis < 0) f->axis += f->all.rank + 1; // counted from the last
+  if (f->axis < 0 || f->axis > f->all.rank)
     return schedule_refuse(schedule, pos, "the partial results of '%s' have axes 0 to %d",
-                           f->results[0].target->name, f->rank);
+                           f->all.results[0].target->name, f->all.rank);
   for (int i = 0; i < count; i++) {
     Expr *var = loops[i]->as.loop.var;
     if (loops[i] == f->loop || !uses_loop(block, ITER_REDUCTION, var)) continue;
@@ -311,10 +102,10 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
     return schedule_refuse(schedule, pos,
                            "the loops of block '%s' are not proved to run over its domain: %s",
                            block->name, why);
-  for (int d = 0; d < f->rank; d++)
-    if (f->indices[d]->op != EXPR_VAR && f->indices[d]->op != EXPR_INT)
+  for (int d = 0; d < f->all.rank; d++)
+    if (f->all.indices[d]->op != EXPR_VAR && f->all.indices[d]->op != EXPR_INT)
       return schedule_refuse(schedule, pos, "block '%s' does not write '%s' by its variables",
-                             block->name, f->results[0].target->name);
+                             block->name, f->all.results[0].target->name);
   return true;
 }
 
@@ -322,7 +113,7 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
 
 static void make_partial(ReductionFactor *f, ReducedBuffer *r) {
   Context *context = f->schedule->context;
-  int rank = f->rank + 1;
+  int rank = f->all.rank + 1;
   Expr **shape = arena_array(&context->arena, Expr *, rank);
   for (int d = 0; d < rank; d++)
     shape[d] = d == f->axis ? f->loop->as.loop.extent : r->target->shape[d < f->axis ? d : d - 1];
@@ -331,7 +122,7 @@ static void make_partial(ReductionFactor *f, ReducedBuffer *r) {
 }
 
 static Expr **partial_indices(const ReductionFactor *f, Expr *const *indices, Expr *at) {
-  int rank = f->rank + 1;
+  int rank = f->all.rank + 1;
   Expr **out = arena_array(&f->schedule->context->arena, Expr *, rank);
   for (int d = 0; d < rank; d++) out[d] = d == f->axis ? at : indices[d < f->axis ? d : d - 1];
   return out;
@@ -341,13 +132,13 @@ static Expr **partial_indices(const ReductionFactor *f, Expr *const *indices, Ex
 static Stmt *partial_init(const ReductionFactor *f, Expr *const *indices) {
   Context *context = f->schedule->context;
   Stmt *stores[MOST_RESULTS];
-  for (int i = 0; i < f->count; i++) {
-    const ReducedBuffer *r = &f->results[i];
-    Expr *start =
-        f->chooses ? r->init->as.store.value : reduction_neutral(context, r->op, r->target->type);
-    stores[i] = stmt_store(context, r->partial, indices, f->rank + 1, start);
+  for (int i = 0; i < f->all.count; i++) {
+    const ReducedBuffer *r = &f->all.results[i];
+    Expr *start = f->all.chooses ? r->init->as.store.value
+                                 : reduction_neutral(context, r->op, r->target->type);
+    stores[i] = stmt_store(context, r->partial, indices, f->all.rank + 1, start);
   }
-  return stmt_seq(context, stores, f->count);
+  return stmt_seq(context, stores, f->all.count);
 }
 
 // The block that computes the partial results: the factored loop is a spatial variable, and each
@@ -380,13 +171,13 @@ static Stmt *partial_block(ReductionFactor *f, Str name) {
   for (int i = 0; i < block->var_count; i++)
     if (block->vars[i].kind == ITER_REDUCTION)
       map_put(&vars, block->vars[i].var, substitute_expr(context, block->vars[i].binding, &loops));
-  Expr **indices = partial_indices(f, f->indices, at);
+  Expr **indices = partial_indices(f, f->all.indices, at);
   Expr *loads[MOST_RESULTS], *terms[MOST_RESULTS], *values[MOST_RESULTS];
-  for (int i = 0; i < f->count; i++) {
-    loads[i] = expr_load(context, f->results[i].partial, indices, f->rank + 1);
-    terms[i] = substitute_expr(context, f->results[i].term, &vars);
+  for (int i = 0; i < f->all.count; i++) {
+    loads[i] = expr_load(context, f->all.results[i].partial, indices, f->all.rank + 1);
+    terms[i] = substitute_expr(context, f->all.results[i].term, &vars);
   }
-  for (int i = 0; i < f->count; i++) values[i] = combined(f, i, loads, terms);
+  for (int i = 0; i < f->all.count; i++) values[i] = reduced_value(&f->all, i, loads, terms);
   copy->init = partial_init(f, indices);
   copy->body = stores_of(f, values, true, indices);
   return stmt_with_block(context, path_end(&f->path), block_with_regions(context, copy));
@@ -407,22 +198,23 @@ static Expr *started(ReductionFactor *f) {
 
 // A partial result of a difference is negative already, and is added.
 static Expr *final_value(const ReductionFactor *f, int i, Expr *const *loads, Expr *const *parts) {
-  if (f->results[i].op == EXPR_SUB) return expr_add(f->schedule->context, loads[i], parts[i]);
-  return combined(f, i, loads, parts);
+  if (f->all.results[i].op == EXPR_SUB) return expr_add(f->schedule->context, loads[i], parts[i]);
+  return reduced_value(&f->all, i, loads, parts);
 }
 
 // Gives the block the body and the init, at the variables that replace those of the old block.
 static void finish_final(const ReductionFactor *f, Block *copy, const Map *vars, Expr *at) {
   Context *context = f->schedule->context;
-  Expr **indices = arena_array(&context->arena, Expr *, f->rank);
-  for (int d = 0; d < f->rank; d++) indices[d] = substitute_expr(context, f->indices[d], vars);
+  Expr **indices = arena_array(&context->arena, Expr *, f->all.rank);
+  for (int d = 0; d < f->all.rank; d++)
+    indices[d] = substitute_expr(context, f->all.indices[d], vars);
   Expr **places = partial_indices(f, indices, at);
   Expr *loads[MOST_RESULTS], *parts[MOST_RESULTS], *values[MOST_RESULTS];
-  for (int i = 0; i < f->count; i++) {
-    loads[i] = expr_load(context, f->results[i].target, indices, f->rank);
-    parts[i] = expr_load(context, f->results[i].partial, places, f->rank + 1);
+  for (int i = 0; i < f->all.count; i++) {
+    loads[i] = expr_load(context, f->all.results[i].target, indices, f->all.rank);
+    parts[i] = expr_load(context, f->all.results[i].partial, places, f->all.rank + 1);
   }
-  for (int i = 0; i < f->count; i++) values[i] = final_value(f, i, loads, parts);
+  for (int i = 0; i < f->all.count; i++) values[i] = final_value(f, i, loads, parts);
   copy->body = stores_of(f, values, false, indices);
   copy->init = substitute_stmt(context, f->block->init, vars, NULL);
 }
@@ -558,7 +350,7 @@ static bool factor_in_shared_loops(ReductionFactor *f, Str name) {
         "other statements share the loops of block '%s', and it is not proved that its partial "
         "results can be computed before these loops; do this step before blocks are moved there",
         f->block->name);
-  for (int i = 0; i < f->count; i++) make_partial(f, &f->results[i]);
+  for (int i = 0; i < f->all.count; i++) make_partial(f, &f->all.results[i]);
   Block *last = block_with_regions(context, final_block(f, expr_bool(context, true), NULL));
   Stmt *s = stmt_with_block(context, path_end(&f->path), last);
   for (int i = f->path.count - 2; i > end; i--)
@@ -566,7 +358,7 @@ static bool factor_in_shared_loops(ReductionFactor *f, Str name) {
   Path cut = f->path;
   cut.count = end + 2;
   path_place_beside(schedule, &f->path, top, path_with_end(context, &cut, top, s),
-                    partial_nest(f, top, name), false, f->results[0].partial);
+                    partial_nest(f, top, name), false, f->all.results[0].partial);
   return true;
 }
 
@@ -575,8 +367,9 @@ static bool factor_in_shared_loops(ReductionFactor *f, Str name) {
 // True when the block's spatial domain is that of its results, so that it may run there without a
 // condition.
 static bool runs_over_results(const ReductionFactor *f) {
-  for (int d = 0; d < f->rank; d++)
-    if (!index_is_axis(f->block, f->indices[d], f->results[0].target->shape[d])) return false;
+  for (int d = 0; d < f->all.rank; d++)
+    if (!index_is_axis(f->block, f->all.indices[d], f->all.results[0].target->shape[d]))
+      return false;
   return true;
 }
 
@@ -598,10 +391,10 @@ static bool factor_alone(ReductionFactor *f, Stmt **loops, int count, Str name) 
         "the predicate of block '%s' is not proved to leave each partial result a start; "
         "split with factors that divide the extent",
         f->block->name);
-  for (int i = 0; i < f->count; i++) make_partial(f, &f->results[i]);
+  for (int i = 0; i < f->all.count; i++) make_partial(f, &f->all.results[i]);
   Stmt *kept = path_with_end(context, &f->path, top, partial_block(f, name));
   path_place_beside(schedule, &f->path, top, kept, final_nest(f, condition), true,
-                    f->results[0].partial);
+                    f->all.results[0].partial);
   return true;
 }
 
@@ -627,7 +420,7 @@ bool step_rfactor(Schedule *schedule, StepCall *call) {
   Str name = schedule_unique_name(schedule, arena_printf(&context->arena, "%s_rf", f.block->name));
   if (alone ? !factor_alone(&f, loops, count, name) : !factor_in_shared_loops(&f, name))
     return false;
-  for (int i = 1; i < f.count; i++) block_allocate(schedule, parent, f.results[i].partial);
+  for (int i = 1; i < f.all.count; i++) block_allocate(schedule, parent, f.all.results[i].partial);
   step_result(schedule, call, value_block(name));
   return true;
 }

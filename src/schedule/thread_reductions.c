@@ -9,20 +9,25 @@
 //                                            if k1 == 0: B[i] = total[0]
 //
 // Other statements, such as those of a producer, may stand inside of the innermost of these loops.
-// Reductions in which loops of the data stand inside of them stay as they are, and so do those with
-// several results. The name of TVM's pass: LowerCrossThreadReduction.
-#include "schedule/internal.h"
+// Several results are reduced together. An argmax that keeps the first of equal elements also
+// reduces the number of the iteration that an element is from, since threads are combined in
+// another order. Reductions in which loops of the data stand inside of them stay as they are. The
+// name of TVM's pass: LowerCrossThreadReduction.
+#include "schedule/reduced_results.h"
+
+enum { MOST_VALUES = MOST_RESULTS + 1 };
 
 typedef struct BoundReduction {
   Schedule *schedule;
   Path path;
   const Block *block;
   int outer, inner; // depths of the outermost loop of the reduction, and of its innermost threads
-  ReductionUpdate update;
-  Expr *neutral;
+  ReducedResults all;
   ExprArray outside; // conjuncts of the predicate without variables of these loops
   ExprArray threads; // variables of the loops over threads
-  Buffer *partial, *total;
+  Expr *position;    // the number of the iteration, the last value; NULL: it is not needed
+  int count;         // of the values that are reduced together
+  Buffer *partial[MOST_VALUES], *total[MOST_VALUES];
 } BoundReduction;
 
 static bool uses(const Block *block, IterKind kind, const Stmt *loop) {
@@ -65,16 +70,18 @@ static bool loops_fit(const BoundReduction *r) {
   return true;
 }
 
-// True when no other block within the loops uses the result.
-static bool is_alone(const BoundReduction *r, const Buffer *result) {
+// True when no other block within the loops uses the results.
+static bool is_alone(const BoundReduction *r) {
   StmtArray blocks = {0};
   blocks_all(&r->schedule->context->arena, r->path.items[r->outer], &blocks);
-  for (int i = 0; i < blocks.count; i++) {
-    const Block *other = blocks.items[i]->as.block;
-    if (other != r->block &&
-        (block_touches(other, result, true) || block_touches(other, result, false)))
-      return false;
-  }
+  for (int i = 0; i < blocks.count; i++)
+    for (int k = 0; k < r->all.count; k++) {
+      const Block *other = blocks.items[i]->as.block;
+      const Buffer *result = r->all.results[k].target;
+      if (other != r->block &&
+          (block_touches(other, result, true) || block_touches(other, result, false)))
+        return false;
+    }
   return true;
 }
 
@@ -101,18 +108,36 @@ static bool divide_predicate(BoundReduction *r) {
   return true;
 }
 
+// Numbers the iterations in their order in the loops. False where the number is not proved to fit.
+static bool number_iterations(BoundReduction *r) {
+  Context *context = r->schedule->context;
+  int64_t count = 1;
+  Expr *number = expr_int(context, DTYPE_INT32, 0);
+  for (int i = r->outer; i < r->path.count - 1; i++) {
+    const Stmt *s = r->path.items[i];
+    int64_t extent;
+    if (s->kind != STMT_FOR) continue;
+    if (!expr_as_int(s->as.loop.extent, &extent) || !mul_fits(count, extent, &count) ||
+        count > INT32_MAX)
+      return false;
+    Expr *step = expr_cast(context, DTYPE_INT32, expr_sub(context, s->as.loop.var, s->as.loop.min));
+    number = expr_mul(context, number, expr_int(context, DTYPE_INT32, extent));
+    number = expr_add(context, number, step);
+  }
+  r->position = number;
+  return true;
+}
+
 static bool read_reduction(BoundReduction *r) {
   Context *context = r->schedule->context;
   const Block *block = r->block;
-  const Stmt *init = block->init, *body = block->body;
-  if (!init || init->kind != STMT_STORE || body->kind != STMT_STORE || block->alloc_count ||
-      block->match_count || !find_loops(r) || !loops_fit(r) || !reduction_update(block, &r->update))
+  if (!block->init || block->alloc_count || block->match_count || !find_loops(r) || !loops_fit(r) ||
+      !reduced_results_read(context, block, &r->all) || !is_alone(r) || !divide_predicate(r))
     return false;
-  const Buffer *result = body->as.store.buffer;
-  r->neutral = reduction_neutral(context, r->update.op, result->type);
-  return !r->update.condition && r->neutral && init->as.store.buffer == result &&
-         block_same_element(block, init->as.store.indices, body->as.store.indices, result->rank) &&
-         is_alone(r, result) && divide_predicate(r);
+  bool ordered = r->all.chooses && r->all.choice.among == EXPR_SELECT;
+  if (ordered && !number_iterations(r)) return false;
+  r->count = r->all.count + ordered;
+  return true;
 }
 
 // ---- The new statements ----------------------------------------------------------------------
@@ -127,17 +152,37 @@ static Stmt *store_only(Context *context, Buffer *buffer, Expr *value) {
   return stmt_store(context, buffer, &first, 1, value);
 }
 
-static Buffer *new_buffer(const BoundReduction *r, const char *suffix) {
-  Context *context = r->schedule->context;
-  const Buffer *result = r->block->body->as.store.buffer;
-  Expr *one = expr_index(context, 1);
-  return buffer_new(context, arena_printf(&context->arena, "%s_%s", result->name, suffix),
-                    result->type, &one, 1, "local");
+static DType value_type(const BoundReduction *r, int i) {
+  return i < r->all.count ? r->all.results[i].target->type : DTYPE_INT32;
 }
 
-// A difference is a sum of the terms, which is subtracted in the end.
-static ExprOp combining(const BoundReduction *r) {
-  return r->update.op == EXPR_SUB ? EXPR_ADD : r->update.op;
+static Buffer *new_buffer(const BoundReduction *r, int i, const char *suffix) {
+  Context *context = r->schedule->context;
+  const char *name = i < r->all.count ? r->all.results[i].target->name : "position";
+  Expr *one = expr_index(context, 1);
+  return buffer_new(context, arena_printf(&context->arena, "%s_%s", name, suffix), value_type(r, i),
+                    &one, 1, "local");
+}
+
+// Where a thread begins: a neutral element, or for an argmax the first value.
+static Expr *start_of(const BoundReduction *r, int i, const Map *bindings) {
+  Context *context = r->schedule->context;
+  if (i == r->all.count) return expr_int(context, DTYPE_INT32, -1);
+  const ReducedBuffer *result = &r->all.results[i];
+  if (!r->all.chooses) return reduction_neutral(context, result->op, result->target->type);
+  return substitute_expr(context, result->init->as.store.value, bindings);
+}
+
+// Value i of those in which a thread has two, `a` before `b` in the order of iterations where
+// `is_next`. A difference is a sum of the terms, which is subtracted in the end.
+static Expr *combined(const BoundReduction *r, int i, Expr *const *a, Expr *const *b,
+                      bool is_next) {
+  Context *context = r->schedule->context;
+  if (!r->all.chooses && r->all.results[i].op == EXPR_SUB) return expr_add(context, a[i], b[i]);
+  if (!r->position || (is_next && i < r->all.count)) return reduced_value(&r->all, i, a, b);
+  Choice choice = r->all.choice;
+  if (!is_next) choice.carried = r->all.count, choice.among = EXPR_LT;
+  return expr_select(context, choice_keeps_first(context, &choice, a, b), a[i], b[i]);
 }
 
 // The statement in those loops of the reduction, from depth `inner` outwards, that are over
@@ -152,62 +197,102 @@ static Stmt *in_loops(const BoundReduction *r, int inner, bool over_threads, Stm
   return s;
 }
 
+// Stores all values at once.
+static Stmt *store_all(const BoundReduction *r, Buffer *const *to, Expr *const *values) {
+  Context *context = r->schedule->context;
+  Stmt *stores[MOST_VALUES];
+  Expr *names[MOST_VALUES];
+  if (r->count == 1) return store_only(context, to[0], values[0]);
+  for (int i = 0; i < r->count; i++) {
+    names[i] = expr_var(context, "value", value_type(r, i));
+    stores[i] = store_only(context, to[i], names[i]);
+  }
+  Stmt *s = stmt_seq(context, stores, r->count);
+  for (int i = r->count - 1; i >= 0; i--) s = stmt_let(context, names[i], values[i], s);
+  return s;
+}
+
 // Reduces the terms of one thread, in the loops inside of those over threads.
 static Stmt *reduce_in_thread(const BoundReduction *r, const Map *bindings) {
   Context *context = r->schedule->context;
-  Expr *term = substitute_expr(context, r->update.term, bindings);
-  Expr *value = expr_binary(context, combining(r), only_element(context, r->partial), term);
-  Stmt *s = store_only(context, r->partial, value);
-  s = stmt_if(context, r->block->predicate, s, NULL);
+  Expr *loads[MOST_VALUES], *terms[MOST_VALUES], *values[MOST_VALUES];
+  for (int i = 0; i < r->count; i++) {
+    loads[i] = only_element(context, r->partial[i]);
+    terms[i] =
+        i < r->all.count ? substitute_expr(context, r->all.results[i].term, bindings) : r->position;
+  }
+  for (int i = 0; i < r->count; i++) values[i] = combined(r, i, loads, terms, true);
+  Stmt *s = stmt_if(context, r->block->predicate, store_all(r, r->partial, values), NULL);
   return in_loops(r, r->inner - 1, false, path_with_end(context, &r->path, r->inner + 1, s));
+}
+
+// T.comm_reducer(lambda x, y: x + y, [0])
+static Expr *reducer_of(const BoundReduction *r, const Map *bindings) {
+  Context *context = r->schedule->context;
+  Expr *lambda[2 * MOST_VALUES + 1], *values[MOST_VALUES], *starts[MOST_VALUES];
+  for (int i = 0; i < r->count; i++) {
+    DType type = value_type(r, i);
+    bool alone = r->count == 1;
+    lambda[i] = expr_var(context, alone ? "x" : arena_printf(&context->arena, "x%d", i), type);
+    lambda[r->count + i] =
+        expr_var(context, alone ? "y" : arena_printf(&context->arena, "y%d", i), type);
+    starts[i] = start_of(r, i, bindings);
+  }
+  for (int i = 0; i < r->count; i++) values[i] = combined(r, i, lambda, lambda + r->count, false);
+  lambda[2 * r->count] =
+      r->count == 1 ? values[0] : expr_raw(context, EXPR_TUPLE, DTYPE_VOID, NULL, values, r->count);
+  Expr *parts[] = {expr_raw(context, EXPR_LAMBDA, DTYPE_VOID, NULL, lambda, 2 * r->count + 1),
+                   expr_raw(context, EXPR_TUPLE, DTYPE_VOID, NULL, starts, r->count)};
+  return expr_raw(context, EXPR_OBJECT, DTYPE_HANDLE, str_intern(context, "comm_reducer"), parts,
+                  2);
 }
 
 // with T.attr(T.comm_reducer(lambda x, y: x + y, [0]), "reduce_scope", 0):
 //     T.tvm_thread_allreduce(1, partial[0], True, total[0], k1, …)
-static Stmt *reduce_over_threads(const BoundReduction *r) {
+static Stmt *reduce_over_threads(const BoundReduction *r, const Map *bindings) {
   Context *context = r->schedule->context;
-  DType type = r->partial->type;
-  Expr *x = expr_var(context, "x", type), *y = expr_var(context, "y", type);
-  Expr *lambda[] = {x, y, expr_binary(context, combining(r), x, y)};
-  Expr *neutral = r->neutral;
-  Expr *reducer[] = {expr_raw(context, EXPR_LAMBDA, DTYPE_VOID, NULL, lambda, 3),
-                     expr_raw(context, EXPR_TUPLE, DTYPE_VOID, NULL, &neutral, 1)};
-  int count = 4 + r->threads.count;
+  int count = 2 * r->count + 2 + r->threads.count;
   Expr **args = arena_array(&context->arena, Expr *, count);
-  args[0] = expr_int(context, DTYPE_INT32, 1);
-  args[1] = only_element(context, r->partial);
-  args[2] = expr_bool(context, true);
-  args[3] = only_element(context, r->total);
-  for (int i = 0; i < r->threads.count; i++) args[4 + i] = r->threads.items[i];
+  args[0] = expr_int(context, DTYPE_INT32, r->count);
+  args[r->count + 1] = expr_bool(context, true);
+  for (int i = 0; i < r->count; i++) {
+    args[1 + i] = only_element(context, r->partial[i]);
+    args[r->count + 2 + i] = only_element(context, r->total[i]);
+  }
+  for (int i = 0; i < r->threads.count; i++) args[2 * r->count + 2 + i] = r->threads.items[i];
   Expr *call = expr_raw(context, EXPR_INTRINSIC, DTYPE_VOID,
                         str_intern(context, "tvm_thread_allreduce"), args, count);
-  Expr *object =
-      expr_raw(context, EXPR_OBJECT, DTYPE_HANDLE, str_intern(context, "comm_reducer"), reducer, 2);
-  return stmt_attr(context, "reduce_scope", object, expr_int(context, DTYPE_INT32, 0),
-                   stmt_evaluate(context, call));
+  return stmt_attr(context, "reduce_scope", reducer_of(r, bindings),
+                   expr_int(context, DTYPE_INT32, 0), stmt_evaluate(context, call));
 }
 
-// The first of the threads stores the result, combined with the first value.
-static Stmt *store_result(const BoundReduction *r, const Map *bindings) {
+// The result, combined with the first value, which an argmax has already.
+static Expr *final_value(const BoundReduction *r, int i, const Map *bindings) {
   Context *context = r->schedule->context;
-  const Stmt *store = r->block->body;
-  Expr *total = only_element(context, r->total);
-  Expr *first = substitute_expr(context, r->block->init->as.store.value, bindings);
-  Expr *value = first == r->neutral && r->update.op != EXPR_SUB
-                    ? total
-                    : expr_binary(context, r->update.op, first, total);
-  int rank = store->as.store.rank;
+  const ReducedBuffer *result = &r->all.results[i];
+  Expr *total = only_element(context, r->total[i]);
+  Expr *first = substitute_expr(context, result->init->as.store.value, bindings);
+  if (r->all.chooses || (first == start_of(r, i, bindings) && result->op != EXPR_SUB)) return total;
+  return expr_binary(context, result->op, first, total);
+}
+
+// The first of the threads stores the results.
+static Stmt *store_results(const BoundReduction *r, const Map *bindings) {
+  Context *context = r->schedule->context;
+  int rank = r->all.rank;
   Expr **indices = arena_array(&context->arena, Expr *, rank + 1);
-  for (int d = 0; d < rank; d++)
-    indices[d] = substitute_expr(context, store->as.store.indices[d], bindings);
+  for (int d = 0; d < rank; d++) indices[d] = substitute_expr(context, r->all.indices[d], bindings);
+  Stmt *stores[MOST_RESULTS];
+  for (int i = 0; i < r->all.count; i++)
+    stores[i] =
+        stmt_store(context, r->all.results[i].target, indices, rank, final_value(r, i, bindings));
   Expr *chosen = r->outside.count ? expr_conjunction(context, &r->outside) : NULL;
   for (int i = 0; i < r->threads.count; i++) {
     Expr *zero = expr_int(context, r->threads.items[i]->type, 0);
     chosen =
         condition_and(context, chosen, expr_binary(context, EXPR_EQ, r->threads.items[i], zero));
   }
-  return stmt_if(context, chosen, stmt_store(context, store->as.store.buffer, indices, rank, value),
-                 NULL);
+  return stmt_if(context, chosen, stmt_seq(context, stores, r->all.count), NULL);
 }
 
 // A block that does all this for one of the threads.
@@ -219,21 +304,29 @@ static Stmt *block_of(const BoundReduction *r, Stmt *body) {
   block->predicate = expr_bool(context, true);
   block->init = NULL;
   block->body = body;
-  block->alloc_count = 2;
-  block->allocs = arena_array(&context->arena, Buffer *, 2);
-  block->allocs[0] = r->partial;
-  block->allocs[1] = r->total;
+  block->alloc_count = 2 * r->count;
+  block->allocs = arena_array(&context->arena, Buffer *, 2 * r->count);
+  for (int i = 0; i < r->count; i++) {
+    block->allocs[2 * i] = r->partial[i];
+    block->allocs[2 * i + 1] = r->total[i];
+  }
   return stmt_block(context, block_with_regions(context, block));
 }
 
 static void replace(BoundReduction *r) {
   Context *context = r->schedule->context;
   Map bindings = bindings_of(context, r->block);
-  r->partial = new_buffer(r, "partial");
-  r->total = new_buffer(r, "total");
-  Stmt *steps[] = {store_only(context, r->partial, r->neutral), reduce_in_thread(r, &bindings),
-                   reduce_over_threads(r), store_result(r, &bindings)};
-  Stmt *block = block_of(r, stmt_seq(context, steps, COUNT_OF(steps)));
+  PtrArray steps = {0};
+  for (int i = 0; i < r->count; i++) {
+    r->partial[i] = new_buffer(r, i, "partial");
+    r->total[i] = new_buffer(r, i, "total");
+    Stmt *start = store_only(context, r->partial[i], start_of(r, i, &bindings));
+    array_push(&context->arena, &steps, start);
+  }
+  array_push(&context->arena, &steps, reduce_in_thread(r, &bindings));
+  array_push(&context->arena, &steps, reduce_over_threads(r, &bindings));
+  array_push(&context->arena, &steps, store_results(r, &bindings));
+  Stmt *block = block_of(r, stmt_seq(context, (Stmt **)steps.items, steps.count));
   Stmt *s = in_loops(r, r->inner, true, block);
   schedule_set_body(r->schedule, path_replace(context, &r->path, r->outer, s));
 }

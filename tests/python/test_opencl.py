@@ -423,6 +423,68 @@ def test_threads_reduce_together(n, m, threads):
         assert "shared" in pleat.build(sch.mod, target="cuda").get_source() or threads == 1
 
 
+FIRST = "T.Select(V[vi] >= A[vi, vk], {0}[vi], {1})"
+LEAST = "T.Select(V[vi] > A[vi, vk] or V[vi] == A[vi, vk] and I[vi] < X[vi, vk], {0}[vi], {1})"
+
+
+def largest(index, value):
+    return pleat.script.from_source(f"""
+from pleat.script import tir as T
+@T.prim_func
+def largest(X: T.Buffer((5, 37), "int32"), A: T.Buffer((5, 37), "float32"), I: T.Buffer((5,), "int32"),
+            V: T.Buffer((5,), "float32")):
+    for i, k in T.grid(5, 37):
+        with T.block("largest"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                I[vi] = -1
+                V[vi] = T.min_value("float32")
+            index = {index.format("I", "X[vi, vk]")}
+            value = {value.format("V", "A[vi, vk]")}
+            I[vi] = index
+            V[vi] = value
+""")
+
+
+@pytest.mark.parametrize("choice, part, threads", [(FIRST, 1, 8), (LEAST, 0, 20)], ids=["first", "least"])
+def test_threads_find_the_largest_together(choice, part, threads):
+    """Many elements are equal: the first of them counts, or that of the least number."""
+    rng = np.random.default_rng(threads)
+    a, numbers = rng.integers(0, 4, (5, 37)).astype("float32"), rng.permuted(np.arange(185, dtype="int32"))
+    x = numbers.reshape(5, 37)
+    equal = a == a.max(1, keepdims=True)
+    expected = x[np.arange(5), equal.argmax(1)] if choice == FIRST else np.where(equal, x, 999).min(1)
+    sch = pleat.tir.Schedule(largest(choice, choice))
+    i, k = sch.get_loops("largest")
+    loops = sch.split(k, [None, threads] if part else [threads, None])
+    sch.bind(i, "blockIdx.x")
+    sch.bind(loops[part], "threadIdx.x")
+    for target in ("llvm", "opencl"):
+        found, most = np.zeros(5, "int32"), np.zeros(5, "float32")
+        pleat.build(sch.mod, target=target)(x, a, found, most)
+        assert (found == expected).all() and (most == a.max(1)).all(), target
+
+
+def test_threads_reduce_two_sums_together():
+    @T.prim_func
+    def both(A: T.Buffer((6, 21), "float32"), S: T.Buffer((6,), "float32"), M: T.Buffer((6,), "float32")):
+        for i, k in T.grid(6, 21):
+            with T.block("both"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = 5.0
+                    M[vi] = 0.0
+                S[vi] = S[vi] - A[vi, vk]
+                M[vi] = T.max(M[vi], A[vi, vk])
+    sch = pleat.tir.Schedule(both)
+    sch.bind(sch.get_loops("both")[1], "threadIdx.x")
+    a = np.random.default_rng(2).integers(-9, 9, (6, 21)).astype("float32")
+    for target in ("llvm", "opencl"):
+        total, most = np.zeros(6, "float32"), np.zeros(6, "float32")
+        pleat.build(sch.mod, target=target)(a, total, most)
+        assert (total == 5 - a.sum(1)).all() and (most == np.maximum(a.max(1), 0)).all(), target
+
+
 def test_a_softmax_in_one_kernel():
     @T.prim_func
     def softmax(A: T.Buffer((20, 70), "float32"), C: T.Buffer((20, 70), "float32")):
