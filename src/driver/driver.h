@@ -142,6 +142,8 @@ void stage_code_free(StageCode *code);
 // Computes the stages that depend on constants alone and take many operations, by compiled code,
 // but those that program_fill_weights computes. False with diagnostics.
 bool program_fold(Context *context, StageGraph *stages, const CompileOptions *options);
+// plan_stages.c: makes the stages and plans them. NULL with diagnostics.
+Plan *program_plan_stages(Program *program);
 // Makes plan and schedules only: no kernel is lowered and no slot has an offset. NULL with
 // diagnostics.
 Program *program_plan(Context *context, const GraphFunc *graph, const CompileOptions *options);

@@ -171,7 +171,7 @@ static bool compose_with_producer(StageGraph *s, Stage *stage) {
   enum { MOST_NODES = 600 };
   ElementMove outer, inner;
   if (!read_move(stage, &outer)) return false;
-  const StageTensor *tensor = stage->reads.items[0];
+  StageTensor *tensor = stage->reads.items[0];
   Stage *producer = tensor->producer;
   if (!producer || tensor->kept || !read_move(producer, &inner) || gets_second_reader(producer))
     return false;
@@ -184,6 +184,7 @@ static bool compose_with_producer(StageGraph *s, Stage *stage) {
   te->outside = NULL; // it was about the tensor between the two
   stage->te = te;
   s->fusions_decided += !cancels;
+  tensor->decided |= !cancels;
   stage_graph_reread(s, stage);
   return true;
 }

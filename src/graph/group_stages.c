@@ -517,6 +517,15 @@ static void offer_rest(StageGraph *s, Stage *group, int first) {
   array_push(arena, &group->others, rest);
 }
 
+static void mark_decided(const Stage *group) {
+  for (int i = 0; i < group->member_count; i++) {
+    const Stage *member = group->members[i];
+    member->output->decided = true;
+    for (int k = 0; k < member->reads.count; k++)
+      ((StageTensor *)member->reads.items[k])->decided = true;
+  }
+}
+
 static void offer_members(StageGraph *s, Stage *group) {
   Arena *arena = &s->context->arena;
   Stage *last = group->members[group->member_count - 1];
@@ -529,7 +538,10 @@ static void offer_members(StageGraph *s, Stage *group) {
   array_push(arena, &group->others, last);
   int first = named_leading_members(group);
   if (first) offer_rest(s, group, first);
-  if (!has_other_groups(group, first)) s->fusions_decided -= group->member_count - 1;
+  if (has_other_groups(group, first))
+    mark_decided(group);
+  else
+    s->fusions_decided -= group->member_count - 1;
 }
 
 void stage_graph_offer_members(StageGraph *s) {

@@ -305,6 +305,7 @@ static void inline_in_readers(StageGraph *s, Stage *stage, InlineInReader *inlin
   bool decided = is_work(s->context, stage);
   if (decided && s->avoided & DECISION_INLINE) return;
   s->fusions_decided += decided;
+  stage->output->decided |= decided;
   PtrArray users = stage->output->users;
   users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
   for (int k = 0; k < users.count; k++) {
@@ -536,6 +537,7 @@ static void inline_by_turning(StageGraph *graph, Stage *view) {
     if (!read_turned(t, view, users.items[i])) return;
   for (int i = 0; i < t->count; i++) replace_turned(graph, &t->items[i]);
   graph->fusions_decided++;
+  view->output->decided = true;
   graph->decided |= DECISION_TURN;
   stage_graph_detach(graph, view);
 }
@@ -688,6 +690,7 @@ void stage_graph_inline_intermediates(StageGraph *s, const HostMachine *machine)
     bool decided = !stage->output->constant && !never_costs_more(s, machine, stage, user);
     if (decided && s->avoided & DECISION_INLINE) continue;
     s->fusions_decided += decided;
+    stage->output->decided |= decided;
     stage_note_forms(s, stage, user, (StageInlining){computing_both, decided, true});
     user->formed = user->te = te;
     user->parts = stage_parts_together(s, stage, user->parts);

@@ -158,7 +158,7 @@ void stage_graph_move_rows(StageGraph *s) {
   if (s->avoided & DECISION_MOVE_ROWS) return;
   for (int i = 0; i < s->stages.count; i++) {
     Stage *group = s->stages.items[i];
-    const StageTensor *output = group->output;
+    StageTensor *output = group->output;
     if (!group->member_count || output->is_output || output->kept || output->users.count != 1)
       continue;
     Stage *reader = output->users.items[0];
@@ -168,6 +168,7 @@ void stage_graph_move_rows(StageGraph *s) {
       continue;
     move_rows(&m, group, reader);
     s->fusions_decided++;
+    output->decided = true;
     s->decided |= DECISION_MOVE_ROWS;
     any = true;
   }

@@ -19,6 +19,8 @@ typedef struct StageTensor {
   PtrArray users;      // Stage*, in order, once each
   bool is_output;      // of the graph
   bool kept;           // its writer is not inlined into its readers
+  bool decided;        // in each plan of the graph it is not stored, or a group reads or writes
+                       // it, although a plan that keeps it may cost less
   bool branch;         // the condition or a result of a branch that runs may leave out; it is kept
   bool constant;       // see stage_graph_find_constants
   bool folds;       // computed while compiling although it is larger than what it is computed from

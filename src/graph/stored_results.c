@@ -263,6 +263,7 @@ static int count_offered(StoredResults *r) {
       const Stage *stage = inlined->items[k];
       if (map_contains(&counted, stage) || map_contains(&r->left_out, stage)) continue;
       map_put(&counted, stage, stage);
+      stage->output->decided = false;
       count++;
     }
   }

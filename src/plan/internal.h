@@ -172,6 +172,7 @@ static inline const StageChoice *planner_chosen(const Planner *p, const int *cho
 typedef struct Assignment {
   int *choice; // by stage->index; NULL: none was found
   int64_t cost, bound;
+  int64_t work; // of the solver
   bool optimal;
 } Assignment;
 

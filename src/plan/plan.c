@@ -236,6 +236,7 @@ static Plan *refuse_records(Context *context, const Tuning *tuning) {
 typedef struct Considered {
   Planner *planner;
   Assignment taken;
+  int64_t work; // of the solver, for this and what was considered before it
 } Considered;
 
 static Considered consider_with(StageGraph *stages, const PlanOptions *options, double seconds,
@@ -243,6 +244,7 @@ static Considered consider_with(StageGraph *stages, const PlanOptions *options, 
   Considered found = {
       prepare(stages, options, options->constraints, options->policy != PLAN_NONE, is_small, none)};
   if (found.planner) found.taken = assign(found.planner, options, seconds);
+  found.work = found.taken.work;
   return found;
 }
 
@@ -267,6 +269,7 @@ static Considered consider(StageGraph *stages, const PlanOptions *options, doubl
   bool whole = !limits.choices_left_out && !limits.layouts_left_out;
   if (found.taken.optimal && whole) return found;
   Considered usual = consider_with(stages, options, seconds, false, none);
+  found.work = usual.work += found.work;
   if (!usual.planner || !usual.taken.choice) return found;
   if (found.taken.choice && found.taken.cost < usual.taken.cost) return found;
   usual.planner->layouts_left_out = layouts_beside(found.planner, usual.planner);
@@ -310,8 +313,9 @@ Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
     unplanned.bound = MIN_OF(taken->bound, unplanned.cost);
     unplanned.optimal = taken->bound == unplanned.cost;
     none->layouts_left_out = limits_of(best.planner).layouts_left_out;
-    best = (Considered){none, unplanned};
+    best = (Considered){none, unplanned, best.work};
   }
+  plan->work = best.work;
   plan->planner = best.planner;
   plan->choice = taken->choice;
   note_costs(plan, options, seconds, taken, &unplanned);

@@ -187,6 +187,7 @@ typedef struct Plan {
   double saved_by_bands;       // cycles, which are not in `cost`: bands are found afterwards
   double lower_bound;          // of the cost of any plan of the considered choices
   double cost_optimal, cost_forward, cost_backward; // under each policy; 0 with PLAN_NONE
+  int64_t work;                // of the solver, see PbqpSolution
   bool optimal; // proved: the cost equals lower_bound, and nothing was left out
   PlanLimits limits;
   PlanBilinears bilinear;             // those of PlanOptions that the plan takes

@@ -416,6 +416,7 @@ static void improve(const Solving *s, double seconds, Assignment *found) {
   for (int i = 0; i < count; i++) start[i] = -1;
   for (int i = 0; i < g->stages.count; i++) start[s->stage_variable[i]] = best.choice[i];
   PbqpSolution better = pbqp_improve(s->problem, start, seconds);
+  found->work += better.work;
   if (!better.choices && PLEAT_VERIFY_EACH && !limits_copies(s->planner))
     bug(s->planner->context, "a policy takes choices that exclude one another");
   if (!better.choices) return;
@@ -436,7 +437,7 @@ Assignment planner_solve(const Planner *planner, double seconds, const StageTens
   s.key = word_key_new(&context->arena);
   pose(&s);
   PbqpSolution solution = pbqp_solve(s.problem, seconds);
-  Assignment found = {NULL, solution.cost, solution.bound, solution.optimal};
+  Assignment found = {NULL, solution.cost, solution.bound, solution.work, solution.optimal};
   if (solution.choices) take_choices(&s, solution.choices, &found);
   if (!found.optimal && !forced) improve(&s, seconds / 2, &found);
   pbqp_free(s.problem);

@@ -119,7 +119,7 @@ def test_convolutions_with_one_filter():
 # read as it is written, products that end the rows of what reads them, a tensor that is read beside
 # its transpose, tiles of a single vector, which scalar code for an axis of one element in blocks
 # was cheaper than, views and results that were inlined together, axes that end rows, few products
-# of bytes.
+# of bytes, a group that writes a repeated tensor, a chain that is best stored in one place.
 @pytest.mark.parametrize("seed, option, text", [
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
@@ -141,7 +141,8 @@ def test_convolutions_with_one_filter():
     (250, "desired_layouts", "node2:output0=ab"),
     (252, "desired_layouts", "node5:input0=Abcd8a"),
     (276, "desired_layouts", "node1:output0=abdc"), (278, "desired_layouts", "node1:output0=abdc"),
-    (291, "desired_layouts", "node4:output0=Ab8a"), (292, "keep_layouts", "v6")])
+    (291, "desired_layouts", "node4:output0=Ab8a"), (292, "keep_layouts", "v6"),
+    (530, "keep_layouts", "v7"), (606, "keep_layouts", "v5")])
 def test_requests_on_random_graphs(seed, option, text):
     model = hill_climb.named(random_onnx.random_model(seed)).SerializeToString()
     asked = hill_climb.cost_of(model, [(option, one) for one in text.split()])

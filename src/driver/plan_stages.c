@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the stages of a program and plans them. Some decisions are made before planning: results
+// are inlined into their readers, groups are made, outputs are turned. A small graph is planned
+// without these too, and the cheapest of the plans is taken.
+#include "base/caller.h"
+#include "driver/driver.h"
+#include "offload/offload.h"
+
+static bool check_static(Context *context, const StageGraph *stages) {
+  for (int i = 0; i < stages->tensors.count; i++) {
+    const StageTensor *tensor = stages->tensors.items[i];
+    int64_t shape[TE_MAX_RANK];
+    if (!buffer_static_shape(tensor->buffer, shape))
+      return diag_error(context, tensor->buffer->pos,
+                        "'%s' has a symbolic extent; give sizes with %s", plan_tensor_name(tensor),
+                        caller_size(context, "name", 1));
+  }
+  return true;
+}
+
+// Tensors with a layout constraint stay in memory: they are not inlined into their readers.
+static void keep_constrained(StageGraph *stages, const PlanConstraints *constraints) {
+  for (int i = 0; i < stages->tensors.count; i++) {
+    StageTensor *tensor = stages->tensors.items[i];
+    for (int k = 0; constraints && k < constraints->items.count; k++)
+      tensor->kept |= tensor->value && constraints->items.items[k].value == tensor->value;
+  }
+  for (int i = 0; i < stages->stages.count; i++) {
+    Stage *stage = stages->stages.items[i];
+    for (int k = 0; constraints && k < constraints->items.count; k++) {
+      const Node *node = constraints->items.items[k].node;
+      stage->asked |= node && node == stage->node;
+    }
+  }
+}
+
+// Bilinear algorithms are left out where code is to be made quickly: they take more kernels.
+static PlanOptions plan_options(const Program *p) {
+  PlanOptions options = {.machine = &p->options.machine,
+                         .policy = p->options.policy,
+                         .constraints = p->options.constraints,
+                         .accuracy = p->options.accuracy,
+                         .tuning = p->options.tuning,
+                         .runner_up = p->options.runner_up};
+  options.accuracy.exact |= p->options.quick;
+  return options;
+}
+
+// The decisions without which a plan is made.
+typedef struct Avoided {
+  unsigned decisions; // set of StageDecision
+  BitSet kept;        // tensors that are not inlined, by their numbers before any are
+} Avoided;
+
+// A plan, and the stages of which it was made.
+typedef struct PlannedStages {
+  Avoided avoided;
+  StageGraph *stages;
+  Plan *plan;       // NULL: there are diagnostics
+  PtrArray tensors; // StageTensor*, before any were inlined
+} PlannedStages;
+
+static void keep_tensors(PlannedStages *to) {
+  StageGraph *stages = to->stages;
+  for (int i = 0; i < stages->tensors.count; i++) {
+    StageTensor *tensor = stages->tensors.items[i];
+    array_push(&stages->context->arena, &to->tensors, tensor);
+    tensor->kept |= to->avoided.kept.words && bit_set_has(&to->avoided.kept, i);
+  }
+}
+
+// The stages to plan.
+static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *to) {
+  StageGraph *stages = to->stages = stage_graph_new(p->context, p->graph);
+  if (!stages || !check_static(p->context, stages)) return NULL;
+  stages->avoided = to->avoided.decisions;
+  stage_graph_prune(stages);
+  if (!stage_graph_fold(stages)) return NULL;
+  keep_constrained(stages, p->options.constraints);
+  keep_tensors(to);
+  program_keep_branches(stages, p->graph);
+  stage_graph_compute_tables(stages);
+  stage_graph_compose_moves(stages);
+  stage_graph_wrap_indices(stages);
+  stage_graph_inline_views(stages);
+  stage_graph_inline_intermediates(stages, options->machine);
+  if (!stage_graph_fold(stages)) return NULL;
+  if (p->options.offload &&
+      !offload_stages(stages, &p->options.machine, caller_option(p->context, CALLER_OFFLOAD),
+                      p->options.offload))
+    return NULL;
+  stage_graph_inline_scalars(stages);
+  stage_graph_inline_padding(stages);
+  plan_use_byte_products(stages, options);
+  options->bilinear = plan_add_bilinear(stages, options);
+  if (!program_fold(p->context, stages, &p->options)) return NULL;
+  stage_graph_inline_scalars(stages);
+  stage_graph_group_rows(stages);
+  stage_graph_move_rows(stages);
+  stage_graph_offer_members(stages);
+  stage_graph_offer_stored(stages);
+  return stages;
+}
+
+static PlannedStages plan_without(Program *p, Avoided avoided) {
+  PlanOptions options = plan_options(p);
+  PlannedStages found = {.avoided = avoided};
+  found.stages = make_stages(p, &options, &found);
+  if (found.stages) found.plan = plan_graph(found.stages, &options);
+  return found;
+}
+
+// The plans of a program that were made so far.
+typedef struct Planning {
+  Program *program;
+  PlannedStages best;
+  int64_t work; // of the solver
+  int trials;
+} Planning;
+
+// Bounds the number of plans of a small graph and the solver's work for them.
+enum { MOST_TRIALS = 64, MOST_WORK = 1000000000 };
+
+// The decisions without which a plan of a small graph is looked at too. Records may have kernels
+// that only such a plan has.
+static unsigned decisions_to_avoid(const Program *p, const PlannedStages *first) {
+  const StageGraph *stages = first->stages;
+  bool planned = first->plan || p->options.tuning;
+  if (!stages || !planned || stages->stages.count > PLAN_SMALL_STAGES ||
+      p->options.policy != PLAN_OPTIMAL || p->options.offload)
+    return 0;
+  return stages->decided | (stages->fusions_decided ? DECISION_INLINE : 0);
+}
+
+static bool may_try(const Planning *g) {
+  return g->trials < MOST_TRIALS && g->work < MOST_WORK;
+}
+
+// Plans without these decisions.
+static PlannedStages try_without(Planning *g, Avoided avoided) {
+  Context *context = g->program->context;
+  int first = context->diags.count, errors = context->error_count;
+  PlannedStages found = plan_without(g->program, avoided);
+  if (!found.plan) diag_forget(context, first, errors);
+  g->trials++;
+  if (found.plan) g->work += found.plan->work;
+  bool better = found.plan && (!g->best.plan || found.plan->cost < g->best.plan->cost);
+  if (better) g->best = found;
+  return found;
+}
+
+static bool is_decided(const StageTensor *tensor) {
+  return tensor->decided && !tensor->data && !tensor->kept;
+}
+
+static Avoided keeping(const Planning *g, const PlannedStages *from, int tensor) {
+  Avoided avoided = {from->avoided.decisions,
+                     bit_set_new(&g->program->context->arena, from->tensors.count)};
+  for (int i = 0; i < from->tensors.count; i++)
+    if (i == tensor || (from->avoided.kept.words && bit_set_has(&from->avoided.kept, i)))
+      bit_set_add(&avoided.kept, i);
+  return avoided;
+}
+
+// Climbs from a plan: keeps each tensor about which a decision was made, if that makes the plan
+// cheaper.
+static void keep_cheaper(Planning *g, PlannedStages from) {
+  for (bool better = true; better && from.plan && may_try(g);) {
+    better = false;
+    for (int i = 0; i < from.tensors.count && may_try(g); i++) {
+      if (!is_decided(from.tensors.items[i])) continue;
+      PlannedStages trial = try_without(g, keeping(g, &from, i));
+      if (!trial.plan || trial.plan->cost >= from.plan->cost) continue;
+      from = trial;
+      better = true;
+    }
+  }
+}
+
+// Counts the decisions that only some of the plans avoid.
+static void note_decided(Plan *plan, const StageGraph *first) {
+  PlanLimits *limits = &plan->limits;
+  limits->fusions_decided = MAX_OF(limits->fusions_decided, first->fusions_decided);
+  plan->optimal &= !limits->fusions_decided;
+}
+
+// The cheapest plan of those with all decisions, without each kind of them, without any, and with
+// results stored that would be computed inside of their readers.
+Plan *program_plan_stages(Program *p) {
+  int diags = p->context->diags.count, errors = p->context->error_count;
+  PlannedStages first = plan_without(p, (Avoided){0});
+  Planning g = {.program = p, .best = first, .work = first.plan ? first.plan->work : 0};
+  unsigned all = decisions_to_avoid(p, &first);
+  for (unsigned left = all; left && may_try(&g); left &= left - 1)
+    try_without(&g, (Avoided){.decisions = left & -left});
+  if (all & (all - 1) && may_try(&g)) try_without(&g, (Avoided){.decisions = all});
+  if (all) keep_cheaper(&g, first);
+  if (all && g.best.avoided.decisions) keep_cheaper(&g, g.best);
+  if (g.best.plan != first.plan) note_decided(g.best.plan, first.stages);
+  if (g.best.plan && !first.plan) diag_forget(p->context, diags, errors);
+  p->nodes_folded = g.best.stages ? g.best.stages->folded_stages : 0;
+  return g.best.plan;
+}
