@@ -21,7 +21,7 @@ __all__ = ["KernelProfile", "Layout", "LayoutPrice", "Message", "Model", "Operat
 
 
 # Names that are imported when they are first used, and their modules.
-_LAZY = {"IRModule": "pleat.ir", "build": "pleat.runtime", "cl": "pleat.nd", "cpu": "pleat.nd",
+_LAZY = {"DataType": "pleat.data_type", "DataTypeCode": "pleat.data_type", "IRModule": "pleat.ir", "build": "pleat.runtime", "cl": "pleat.nd", "cpu": "pleat.nd",
          "TVMError": "pleat.error", "arith": None, "contrib": None, "cuda": "pleat.nd", "device": "pleat.nd",
          "error": None, "get_global_func": "pleat.registry", "ir": None, "load_module": "pleat.runtime",
          "lower": "pleat.te.lowering", "nd": None, "opencl": "pleat.nd",

@@ -31,6 +31,7 @@ np = Lazy("numpy")
 
 DEVICES = ("opencl", "cuda")
 TARGETS = ("llvm", "c", *DEVICES)
+DEVICE_LIBRARIES = {"opencl": "libOpenCL.so.1", "cuda": "libcuda.so.1"}
 LOADED = (".pleat", ".so", ".o")  # files that have what load_module reads; it comes through a linker
 SCALARS = "depend on values that only a run has"  # a message of driver/kernel_program.c
 PACKED = "packed"  # the result of a function that MakePackedAPI made: its kind and its value
@@ -38,12 +39,18 @@ DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
 
 def __getattr__(name):
-    """The arrays and devices of pleat.nd, which since 2026 have their names here in TVM, and `convert`,
-    which makes expressions of Python numbers and strings."""
+    """The arrays and devices of pleat.nd, which since 2026 have their names here in TVM; files of arrays, types
+    as objects, and `convert`, which makes expressions of Python numbers and strings."""
     if name in ("Device", "NDArray", "Tensor", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl",
                 "tensor"):
         from pleat import nd
         return getattr(nd, name)
+    if name in ("load_param_dict", "load_param_dict_from_file", "save_param_dict", "save_param_dict_to_file"):
+        from pleat import param_dict
+        return getattr(param_dict, name)
+    if name in ("DataType", "DataTypeCode"):
+        from pleat import data_type
+        return getattr(data_type, name)
     if name == "convert":
         from pleat.tir.nodes import converted
         return converted
@@ -550,7 +557,18 @@ class Module:
         if path.suffix in LOADED and self.target not in DEVICES:
             _save(self, path)
 
-    save = export_library
+    def write_to_file(self, path, fmt=""):
+        """Writes the module to a file, as export_library does. fmt: the ending that says how, where the name of
+        the file has another one"""
+        path = pathlib.Path(path)
+        if not fmt or path.suffix == f".{fmt}":
+            return self.export_library(path)
+        with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
+            made = pathlib.Path(folder) / f"module.{fmt}"
+            self.export_library(made)
+            path.write_bytes(made.read_bytes())
+
+    save = write_to_file
 
 
 def _models(module):
@@ -605,6 +623,17 @@ def copy_programs(files, path):
     with zipfile.ZipFile(exported[0]) as source, zipfile.ZipFile(path, "a") as archive:
         for name in source.namelist():
             archive.writestr(name, source.read(name))
+
+
+def enabled(target):
+    """Can programs be built for the target with this name, and run here? For a device, its library must be
+    there; there are no other targets."""
+    if target not in DEVICE_LIBRARIES:
+        return target in ("cpu", *TARGETS)
+    try:
+        return bool(ctypes.CDLL(DEVICE_LIBRARIES[target]))
+    except OSError:
+        return False
 
 
 def load_module(path, threads=0):

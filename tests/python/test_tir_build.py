@@ -244,6 +244,8 @@ def test_export_and_load(tmp_path, adding):
     assert loaded.get_source() == pleat.build(Two, cache=False).get_source()
     adding(np.zeros(7, "int32"), np.zeros(7, "int32"), 1)
     adding.export_library(tmp_path / "add.pleat")
+    adding.write_to_file(tmp_path / "add.data", "pleat")
+    assert pleat.load_module(tmp_path / "add.data").entry_name == "add"
     out = np.zeros(7, "int32")
     again = pleat.load_module(tmp_path / "add.pleat")
     again(np.arange(7, dtype="int32"), out, 2)
@@ -704,3 +706,43 @@ def test_memory_that_only_some_iterations_fill_stays_outside_of_their_loop(sizes
     a, c = np.random.default_rng(6).random((n, 7), "float32"), np.zeros((7, n), "float32")
     pleat.build(filled_once)(a, c)
     assert np.array_equal(c, a.T)
+
+
+def test_data_types():
+    vector = pleat.DataType("float32x4")
+    assert (vector, vector.bits, vector.lanes, vector.itemsize) == ("float32x4", 32, 4, 16)
+    assert vector.with_lanes(1) == "float32" and pleat.DataType("bool").type_code == pleat.DataTypeCode.BOOL
+    assert pleat.runtime.DataType("float8_e4m3fn").bits == 8 and pleat.DataType("uint16").itemsize == 2
+    for name in ("flot32", "int32y4", "int"):
+        with pytest.raises(ValueError, match=f"expected the name of a type .* saw '{name}'"):
+            pleat.DataType(name)
+
+
+def test_enabled_targets():
+    assert pleat.runtime.enabled("llvm") and pleat.runtime.enabled("c") and not pleat.runtime.enabled("rocm")
+
+
+def test_dictionaries_of_arrays(tmp_path):
+    arrays = {"w": np.arange(6, dtype="float32").reshape(3, 2).T, "b": pleat.nd.array(np.array([1, 2], "int8")),
+              "s": np.float64(3), "e": np.zeros((0, 7), "bool")}
+    data = pleat.runtime.save_param_dict(arrays)
+    assert data[:8] == bytes.fromhex("b79c04054f8de5f7")
+    found = pleat.runtime.load_param_dict(data)
+    assert list(found) == list(arrays)
+    for name, array in found.items():
+        expected = np.asarray(arrays[name])
+        assert (array.shape, array.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_array_equal(array, expected)
+    pleat.runtime.save_param_dict_to_file(arrays, tmp_path / "x")
+    assert list(pleat.runtime.load_param_dict_from_file(tmp_path / "x")) == list(arrays)
+    with pytest.raises(TypeError, match="the array 'x' has element type <U1"):
+        pleat.runtime.save_param_dict({"x": np.array("a")})
+
+
+@pytest.mark.parametrize("cut,message", [(-1, "end after"), (30, "end after"), (0, "end after 0 bytes")])
+def test_a_dictionary_of_arrays_that_is_cut(cut, message):
+    data = pleat.runtime.save_param_dict({"weight": np.zeros((2, 3), "float32")})
+    with pytest.raises(ValueError, match=message):
+        pleat.runtime.load_param_dict(data[:cut])
+    with pytest.raises(ValueError, match="expected a dictionary of arrays .* saw 0x7878787878787878"):
+        pleat.runtime.load_param_dict(b"x" * 99)

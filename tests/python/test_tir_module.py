@@ -699,3 +699,21 @@ def f(A: T.Buffer((512, 512)), B: T.Buffer((512, 512)), C: T.Buffer((512, 512)))
     vj, vk = "vj = T.axis.S(512, jo * 16 + ji)", "vk = T.axis.R(512, k)"
     assert ir.structural_equal(with_axes(vj, vk), with_axes(vj, vk))
     assert not ir.structural_equal(with_axes(vj, vk), with_axes(vk, vj))
+
+
+@pytest.mark.parametrize("function", [add])
+def test_a_function_is_no_module(function):
+    module = pleat.IRModule({"add": function})
+    assert not ir.structural_equal(function, module) and not ir.structural_equal(module, function)
+    with pytest.raises(ValueError, match="a function and a module"):
+        pleat.ir.assert_structural_equal(function, module)
+
+
+def test_pass_contexts_refuse_unknown_options():
+    context = pleat.transform.PassContext
+    with pytest.raises(AttributeError, match="no option 'tir.UnrolLoop'; did you mean 'tir.UnrollLoop'[?]"):
+        context(config={"tir.UnrolLoop": {}})
+    with pytest.raises(AttributeError, match="no option 's_tir.abc'[.] Options have the dialect .* disable_vectorize"):
+        context(config={"s_tir.abc": 3})
+    assert context.list_configs()["tirx.LoopPartition"] == {"type": "dict"}
+    assert context(config={"mine": 3}).config == {"mine": 3}  # for the passes of the caller

@@ -8,7 +8,9 @@ from pleat.ir._module import (BaseFunc, GlobalVar, IRModule, Op, StructuralDiffe
                               structural_hash)
 from pleat.ir.op import register_intrin_lowering, register_op_attr
 
-__all__ = ["base", "BaseFunc", "GlobalVar", "IRModule", "Op", "StructuralDifference", "assert_structural_equal", "load_json",
+Array, Map = list, dict  # what fields of nodes are; TVM has classes of its own
+
+__all__ = ["Array", "Map", "base", "BaseFunc", "GlobalVar", "IRModule", "Op", "StructuralDifference", "assert_structural_equal", "load_json",
            "module", "op", "register_intrin_lowering", "register_op_attr", "save_json", "structural_equal", "structural_hash", "transform"]
 
 _NODES = {"Call", "PointerType", "PrimType", "Range"}  # of pleat.tir.nodes

@@ -310,6 +310,8 @@ def structural_equal(lhs, rhs, map_free_vars=False):
     if not isinstance(lhs, _Printed) and not isinstance(rhs, _Printed):
         from pleat.tir.nodes import nodes_equal
         return nodes_equal(lhs, rhs, map_free_vars)
+    if isinstance(lhs, IRModule) != isinstance(rhs, IRModule):
+        return False
     equal, messages = ffi.new("int *"), ffi.new("PleatMessages **")
     status = _lib.pleat_module_equal(_as_handle(lhs), _as_handle(rhs), equal, ffi.NULL, messages)
     check_status(status, messages)
@@ -338,6 +340,9 @@ def assert_structural_equal(lhs, rhs, map_free_vars=False):
         if not structural_equal(lhs, rhs, map_free_vars):
             raise StructuralDifference(f"not equal: {lhs!r} and {rhs!r}")
         return
+    if isinstance(lhs, IRModule) != isinstance(rhs, IRModule):
+        kinds = ("a module" if isinstance(one, IRModule) else "a function" for one in (lhs, rhs))
+        raise StructuralDifference(" and ".join(kinds))
     equal, messages = ffi.new("int *"), ffi.new("PleatMessages **")
     found = ffi.new("PleatDifference **")
     status = _lib.pleat_module_equal(_as_handle(lhs), _as_handle(rhs), equal, found, messages)

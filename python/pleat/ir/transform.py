@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes, lists of passes, and the context in which they run, with TVM's names."""
+import difflib
 import functools
 import inspect
 import threading
@@ -20,12 +21,14 @@ class PassContext:
     instruments: objects with any of the methods enter_pass_ctx(), exit_pass_ctx(),
         should_run(module, info), run_before_pass(module, info) and run_after_pass(module, info)
     config: options of passes by their names with a dialect: {"tirx.UnrollLoop": {"auto_max_step": 16}};
-        other keys are kept for the instruments and passes of the caller
+        other keys without one of TVM's dialects are kept for the instruments and passes of the caller
     opt_level, required_pass: kept for the instruments and passes of the caller"""
 
     def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None,
                  config=None):
         self.opt_level, self.config = opt_level, dict(config or {})
+        if self.config:
+            _check_keys(self.config)
         self.required_pass = list(required_pass or [])
         self.disabled_pass = list(disabled_pass or [])
         self.instruments = list(instruments or [])
@@ -48,6 +51,38 @@ class PassContext:
     def current():
         """The innermost context."""
         return _contexts()[-1]
+
+    @staticmethod
+    def list_configs():
+        """The keys that `config` may have, by what they are: {"tir.UnrollLoop": {"type": "dict"}}."""
+        return _known_keys()
+
+
+# Options of TVM's lowering, and those that say how code is made for devices, which change no result here.
+_OPTIONS = {"add_lower_pass": "list", "disable_vectorize": "bool", "disable_storage_rewrite": "bool",
+            **dict.fromkeys(("debug_keep_trivial_loop", "detect_global_barrier", "disable_cse_tir",
+                             "enable_buffer_level_predication", "enable_debug", "enable_equiv_terms_in_cse_tir",
+                             "instrument_bound_checkers", "instrument_lwp", "merge_static_smem", "noalias",
+                             "ptx_ldg32", "use_async_copy"), "bool")}
+_DIALECTS = ("tir", "tirx", "s_tir")
+
+
+@functools.lru_cache(maxsize=None)
+def _known_keys():
+    from pleat.tir.transform import names_with_options
+    kinds = {**_OPTIONS, **dict.fromkeys(names_with_options(), "dict")}
+    return {f"{dialect}.{name}": {"type": kind} for dialect in _DIALECTS for name, kind in kinds.items()}
+
+
+def _check_keys(config):
+    unknown = [key for key in config if str(key).partition(".")[0] in _DIALECTS and key not in _known_keys()]
+    if unknown:
+        dialect, _, name = unknown[0].partition(".")
+        known = sorted(key.partition(".")[2] for key in _known_keys() if key.startswith("tir."))
+        near = difflib.get_close_matches(name, known, 1)
+        raise AttributeError(f"PassContext: there is no option {unknown[0]!r}"
+                             + (f"; did you mean '{dialect}.{near[0]}'?" if near else ".")
+                             + f" Options have the dialect tir, tirx or s_tir, and are: {', '.join(known)}")
 
 
 def _contexts():

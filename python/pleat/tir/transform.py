@@ -66,6 +66,12 @@ def _configured(name, context):
     return options
 
 
+def names_with_options():
+    """All names of the passes that have options."""
+    return [name for key, (options, others) in _texts().items() if options
+            for name in (*others, key.title().replace("_", ""))]
+
+
 def _pass(shown, name, given):
     def transform(module, context):
         arguments = {**_configured(name, context), **given}
