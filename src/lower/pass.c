@@ -279,6 +279,15 @@ bool lower_take_word(LowerState *state, const char *name, const char *word, bool
                     word);
 }
 
+bool lower_take_choice(LowerState *state, const char *name, const char *words, int *number) {
+  const PyNode *node = argument_of(state, name);
+  if (!node) return true;
+  int i = node->kind == PY_STRING ? text_word_index(words, node->text) : -1;
+  if (i >= 0) *number = i;
+  return i >= 0 || diag_error(state->context, node->pos, "%s: %s is one of these, in quotes: %s",
+                              state->pass->name, name, words);
+}
+
 bool lower_expect_flag(LowerState *state, const char *name, bool expected) {
   bool value = expected;
   if (!lower_take_flag(state, name, &value)) return false;

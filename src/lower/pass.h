@@ -52,6 +52,7 @@ PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func);
 PrimFunc *lower_force_int32(LowerState *state, PrimFunc *func);
 PrimFunc *lower_vector_buffers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_reduce_over_threads(LowerState *state, PrimFunc *func);
+PrimFunc *lower_sync_threads(LowerState *state, PrimFunc *func);
 PrimFunc *lower_thread_allreduce(LowerState *state, PrimFunc *func);
 PrimFunc *lower_make_packed(LowerState *state, PrimFunc *func);
 PrimFunc *lower_unpack_api(LowerState *state, PrimFunc *func);
@@ -69,6 +70,8 @@ bool lower_take_flag(LowerState *state, const char *name, bool *value);
 bool lower_take_number(LowerState *state, const char *name, int64_t *value); // at least 0
 // *given: the argument is this word, the only one that it can be.
 bool lower_take_word(LowerState *state, const char *name, const char *word, bool *given);
+// *number: which of these words, apart by spaces, the argument is.
+bool lower_take_choice(LowerState *state, const char *name, const char *words, int *number);
 // Refuses another value than the one that says what the pass does.
 bool lower_expect_flag(LowerState *state, const char *name, bool expected);
 

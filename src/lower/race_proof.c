@@ -280,20 +280,30 @@ static bool is_repeated(const LoopAccesses *accesses, int i) {
   return false;
 }
 
-bool lower_prove_no_races(const RaceQuestion *question, RaceDoubt *doubt) {
-  const LoopAccesses *accesses = question->accesses;
+static Proof proof_of(const RaceQuestion *question) {
   Proof p = {.question = question,
              .context = question->context,
              .analyzer = question->analyzer,
              .loop = question->loop,
-             .accesses = accesses};
+             .accesses = question->accesses};
+  find_cuts(&p);
+  return p;
+}
+
+bool lower_prove_apart(const RaceQuestion *question, const LoopAccess *a, const LoopAccess *b) {
+  Proof p = proof_of(question);
+  return are_apart(&p, a, b);
+}
+
+bool lower_prove_no_races(const RaceQuestion *question, RaceDoubt *doubt) {
+  const LoopAccesses *accesses = question->accesses;
   const LoopAccess *items = accesses->items.items;
   int pairs = 0;
   if (accesses->opaque) {
     *doubt = (RaceDoubt){.why = "what it accesses is not known"};
     return false;
   }
-  find_cuts(&p);
+  Proof p = proof_of(question);
   for (int i = 0; i < accesses->items.count; i++) {
     if (!map_contains(&accesses->written, items[i].buffer->data) || is_repeated(accesses, i))
       continue;

@@ -46,6 +46,8 @@ typedef struct RaceQuestion {
   const LoopAccesses *accesses;
 } RaceQuestion;
 bool lower_prove_no_races(const RaceQuestion *question, RaceDoubt *doubt);
+// The same for these two accesses alone, of which each may be in either iteration.
+bool lower_prove_apart(const RaceQuestion *question, const LoopAccess *a, const LoopAccess *b);
 // The same for two accesses of one shape, by the layout algebra. Needs extents that are numbers.
 bool lower_layouts_keep_apart(const RaceQuestion *question, const LoopAccess *a,
                               const LoopAccess *b);

@@ -117,3 +117,88 @@ def test_a_reduction_over_threads(rows, columns, target):
     a, b = integers(rows, columns), np.zeros((rows, columns), "int32")
     pleat.build(sums, target=target, cache=False)(a, b)
     assert np.array_equal(b, a - a.sum(1, keepdims=True))
+
+
+# ---- The pass ThreadSync ----------------------------------------------------------------------------
+
+PLACES = ("t", "14 - t", "(t + 4) % 15", "(t + k) % 15", "x * 3 + y", "t // 2 * 2", "k % 15", "(t * 2 + k) % 15")
+MOVES = 5  # of the places, those that differ between threads
+
+
+class RandomThreads:
+    """A random program of 3 x 5 threads that share two buffers, and its meaning where all threads execute each
+    statement at once."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.head = ["from pleat.script import tir as T", "@T.prim_func",
+                     'def main(A: T.Buffer((3, 5), "int32"), B: T.Buffer((3, 5), "int32")):',
+                     '    S0 = T.decl_buffer((15,), "int32", scope="shared")',
+                     '    S1 = T.decl_buffer((15,), "int32", scope="shared")',
+                     '    for y in T.thread_binding(3, thread="threadIdx.y"):',
+                     '        for x in T.thread_binding(5, thread="threadIdx.x"):',
+                     '            R = T.decl_buffer((1,), "int32", scope="local")',
+                     "            R[0] = A[y, x]", "            S0[y * 5 + x] = 1", "            S1[y * 5 + x] = 2"]
+        self.lines = []
+        self.steps = self.statements(3, "            ", ())
+        self.lines.append("            B[y, x] = R[0]")
+
+    def pick(self, count):
+        return int(self.random.integers(count))
+
+    def statements(self, depth, indent, loops):
+        return [self.statement(depth, indent, loops) for _ in range(1 + self.pick(4))]
+
+    def statement(self, depth, indent, loops):
+        kind = self.pick(6)
+        if kind == 0 and depth:
+            var, extent = f"k{len(loops)}", self.pick(4)
+            self.lines.append(f"{indent}for {var} in range({extent}):")
+            return "for", var, extent, self.statements(depth - 1, indent + "    ", (*loops, var))
+        if kind == 1 and depth and loops:
+            condition = f"{loops[-1]} % 2 == {self.pick(2)}"
+            self.lines.append(f"{indent}if {condition}:")
+            return "if", condition, self.statements(depth - 1, indent + "    ", loops)
+        stores = kind in (2, 3)
+        place = PLACES[self.pick(MOVES if stores else len(PLACES))]
+        k = loops[self.pick(len(loops))] if loops else "2"
+        place = place.replace("k", k).replace("t", "(y * 5 + x)")
+        element = f"S{self.pick(2)}[{place}]"
+        line = f"{element} = R[0] * 3 + 1" if stores else f"R[0] = R[0] + {element} * 5"
+        self.lines.append(indent + line)
+        return "do", line
+
+    def text(self):
+        return "\n".join(self.head + self.lines) + "\n"
+
+    def run(self, a):
+        y, x = np.divmod(np.arange(15), 5)
+        env = {"x": x, "y": y, "R": [a.reshape(15).copy()], "S0": np.full(15, 1, "int32"),
+               "S1": np.full(15, 2, "int32")}
+        self.execute(self.steps, env)
+        return env["R"][0].reshape(3, 5)
+
+    def execute(self, steps, env):
+        for kind, *parts in steps:
+            if kind == "for":
+                for env[parts[0]] in range(parts[1]):
+                    self.execute(parts[2], env)
+            elif kind == "if":
+                if eval(parts[0], env):
+                    self.execute(parts[1], env)
+            else:
+                exec(parts[0], env)
+
+
+def check_random_threads(seed):
+    program = RandomThreads(seed)
+    synced = pleat.tir.transform.ThreadSync("shared")(pleat.script.from_source(program.text()))
+    assert pleat.ir.structural_equal(pleat.tir.transform.ThreadSync("shared")(synced), synced)
+    a, b = integers(3, 5), np.zeros((3, 5), "int32")
+    pleat.build(synced, cache=False, quick=True)(a, b)
+    assert np.array_equal(b, program.run(a)), f"{program.text()}\n{synced.script()}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_threads_wait_where_they_must(seed):
+    check_random_threads(seed)
