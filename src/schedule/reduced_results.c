@@ -105,12 +105,22 @@ static bool read_operation(const ReducedResults *f, ReducedBuffer *r) {
   return true;
 }
 
+// Of two equal elements, the condition under which the first one stays. EXPR_AND: its carried value
+// is an index, and that of the other one is none or no smaller; the index of the init is negative.
+static Expr *is_first(Context *context, ExprOp among, Expr *a, Expr *b) {
+  if (among != EXPR_AND) return expr_binary(context, among, a, b);
+  Expr *zero = expr_int(context, a->type, 0);
+  Expr *before = expr_binary(context, EXPR_OR, expr_binary(context, EXPR_LE, a, b),
+                             expr_binary(context, EXPR_LT, b, zero));
+  return expr_binary(context, EXPR_AND, expr_binary(context, EXPR_GE, a, zero), before);
+}
+
 Expr *choice_keeps_first(Context *context, const Choice *c, Expr *const *a, Expr *const *b) {
   Expr *better = expr_binary(context, c->better, a[c->key], b[c->key]);
   if (c->among == EXPR_SELECT)
     return expr_binary(context, c->better == EXPR_GT ? EXPR_GE : EXPR_LE, a[c->key], b[c->key]);
   Expr *equal = expr_binary(context, EXPR_EQ, a[c->key], b[c->key]);
-  Expr *first = expr_binary(context, c->among, a[c->carried], b[c->carried]);
+  Expr *first = is_first(context, c->among, a[c->carried], b[c->carried]);
   return expr_binary(context, EXPR_OR, better, expr_binary(context, EXPR_AND, equal, first));
 }
 
@@ -130,7 +140,7 @@ static bool is_choice_of(const ReducedBuffer *r) {
 
 // Reads an argmax or argmin of two results.
 static bool read_choice(ReducedResults *f) {
-  static const ExprOp orders[] = {EXPR_SELECT, EXPR_LT, EXPR_LE, EXPR_GT, EXPR_GE};
+  static const ExprOp orders[] = {EXPR_SELECT, EXPR_LT, EXPR_LE, EXPR_GT, EXPR_GE, EXPR_AND};
   Context *context = f->context;
   if (f->count != 2 || !is_choice_of(&f->results[0]) || !is_choice_of(&f->results[1])) return false;
   Expr *loads[2], *terms[2];

@@ -23,7 +23,9 @@ enum { MOST_RESULTS = 8 };
 typedef struct Choice {
   int key, carried; // the results by which it chooses, and which it carries along
   ExprOp better;    // EXPR_GT or EXPR_LT
-  ExprOp among; // of the carried results of equal ones: EXPR_LT, … ; EXPR_SELECT: keeps the first
+  // Of the carried results of equal ones: EXPR_LT, …; EXPR_AND: the smaller index, where negative
+  // ones are none; EXPR_SELECT: keeps the first.
+  ExprOp among;
 } Choice;
 
 typedef struct ReducedResults {

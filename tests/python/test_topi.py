@@ -213,3 +213,18 @@ def test_free_sizes():
 def test_messages(call, message):
     with pytest.raises(ValueError, match=message):
         call(te.placeholder((5, 7), name="x"))
+
+
+@pytest.mark.parametrize("find, lowest", [(topi.argmax, True), (topi.argmin, False)])
+def test_partial_results_of_indices(find, lowest):
+    """The index of the first of equal elements, from partial results; all elements of a row may be the first value."""
+    A = te.placeholder((4, 13), dtype="int32", name="A")
+    program = te.create_prim_func([A, find(A, axis=1)])
+    a = np.random.default_rng(4).integers(0, 4, (4, 13)).astype("int32")
+    a[2] = np.iinfo("int32").min if lowest else np.iinfo("int32").max
+    for loop in (0, 1):
+        sch = pleat.tir.Schedule(program)
+        sch.rfactor(sch.split(sch.get_loops("A_red_temp")[1], [None, 8])[loop], 1)
+        found = np.zeros(4, "int32")
+        pleat.build(sch.mod)(a, found)
+        assert np.array_equal(found, getattr(np, find.__name__)(a, axis=1))
