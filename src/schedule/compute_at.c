@@ -151,9 +151,11 @@ static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
   int scope = path_scope(&move->block, move->block.count - 1);
   if (scope < 0 || scope != path_scope(&move->loop, move->loop.count - 1) ||
       move->block.items[scope] != move->loop.items[scope])
-    return move_refuse(move, "they are not in the same block");
+    return move_refuse(move, "they are not in the same block scope");
   if (is_below(&move->block, path_end(&move->loop)))
-    return move_refuse(move, "it is already in that position");
+    return move_refuse(move, arena_printf(&schedule->context->arena,
+                                          "that loop is already an ancestor of block '%s'",
+                                          move->moved->name));
   if (path_end(&move->loop)->as.loop.kind == LOOP_VECTORIZED)
     return move_refuse(move, "that loop is vectorized");
   return true;
@@ -237,8 +239,9 @@ static bool is_whole_computation(Move *move, const StmtArray *blocks) {
     for (int k = 0; k < blocks->count; k++) {
       const Block *other = blocks->items[k]->as.block;
       if (other != block && block_touches(other, block->writes[i].buffer, true))
-        return move_refuse(move, arena_printf(arena, "block '%s' writes '%s' too", other->name,
-                                              block->writes[i].buffer->name));
+        return move_refuse(
+            move, arena_printf(arena, "it is no complete block, since block '%s' writes '%s' too",
+                               other->name, block->writes[i].buffer->name));
     }
   }
   return true;
@@ -528,7 +531,9 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
       if (!block_touches(other, move->moved->writes[k].buffer, false)) continue;
       if (!below)
         return move_refuse(
-            move, arena_printf(arena, "its consumer '%s' is not below that loop", other->name));
+            move,
+            arena_printf(arena, "this requires all the consumers below that loop, and '%s' is not",
+                         other->name));
       if (*first_consumer < 0) *first_consumer = i;
     }
     for (int k = 0; k < inputs.count; k++) {

@@ -105,7 +105,7 @@ static bool read_operation(const ReducedResults *f, ReducedBuffer *r) {
   return true;
 }
 
-// Of two equal elements, the condition under which the first one stays. EXPR_AND: its carried value
+// The condition under which the first of two equal elements stays. EXPR_AND: its carried value
 // is an index, and that of the other one is none or no smaller; the index of the init is negative.
 static Expr *is_first(Context *context, ExprOp among, Expr *a, Expr *b) {
   if (among != EXPR_AND) return expr_binary(context, among, a, b);

@@ -23,8 +23,8 @@ enum { MOST_RESULTS = 8 };
 typedef struct Choice {
   int key, carried; // the results by which it chooses, and which it carries along
   ExprOp better;    // EXPR_GT or EXPR_LT
-  // Of the carried results of equal ones: EXPR_LT, …; EXPR_AND: the smaller index, where negative
-  // ones are none; EXPR_SELECT: keeps the first.
+  // Orders the carried results of equal elements: EXPR_LT, …; EXPR_AND: the smaller index is first,
+  // and negative ones are none; EXPR_SELECT: the first element stays.
   ExprOp among;
 } Choice;
 

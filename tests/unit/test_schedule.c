@@ -275,8 +275,10 @@ static void test_compute_at(void **state) {
              "sch.compute_at('conv', x0)\nsch.compute_at('pad', x0)\n");
   refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('D', i)\n",
           "writes 'C', which it reads");
-  refused(chain, "i, j = sch.get_loops('D')\nsch.compute_at('B', i)\n", "consumer 'C'");
-  refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('C', i)\n", "already in that position");
+  refused(chain, "i, j = sch.get_loops('D')\nsch.compute_at('B', i)\n",
+          "requires all the consumers below that loop, and 'C' is not");
+  refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('C', i)\n",
+          "already an ancestor of block 'C'");
 }
 
 // B is a parameter: it is computed at a loop only where all its elements are.
