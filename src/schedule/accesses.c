@@ -10,6 +10,7 @@
 // A box is a superset of the accessed elements. It is exact when every element is accessed, apart
 // from those that the block's predicate excludes; below a condition none is exact. An index without
 // a box in terms of the loops above, such as one with a load, gives the whole axis.
+#include "schedule/aliases.h"
 #include "schedule/internal.h"
 
 typedef struct Gather {
@@ -265,13 +266,15 @@ void loop_accesses_of_threads(Schedule *schedule, Analyzer *analyzer, const Path
   gather_accesses(&gather, body);
 }
 
-bool accesses_union(Analyzer *analyzer, const AccessArray *accesses, const Block *block,
-                    Buffer *buffer, Region *out) {
+bool accesses_union(Context *context, Analyzer *analyzer, const AccessArray *accesses,
+                    const Block *block, Buffer *buffer, Region *out) {
   bool any = false;
   for (int i = 0; i < accesses->count; i++) {
     const Access *a = &accesses->items[i];
     if (a->block != block || a->write || !buffers_alias(a->buffer, buffer)) continue;
     Region region = {buffer, a->min, a->extent};
+    if (!buffers_same_description(a->buffer, buffer))
+      region = region_whole(context, buffer); // its indices are others
     *out = any ? region_union(analyzer, out, &region) : region;
     any = true;
   }

@@ -16,7 +16,7 @@ static bool same_exprs(Expr *const *a, Expr *const *b, int count) {
   return true;
 }
 
-static bool same_description(const Buffer *a, const Buffer *b) {
+bool buffers_same_description(const Buffer *a, const Buffer *b) {
   return a->rank == b->rank && dtype_equal(a->type, b->type) && a->layout == b->layout &&
          same_exprs(a->shape, b->shape, a->rank) && !a->strides == !b->strides &&
          a->offset == b->offset && a->separator_count == b->separator_count;
@@ -114,7 +114,7 @@ const char *aliases_layout_obstacle(const Aliases *aliases) {
   const Buffer *buffer = aliases->buffer;
   if (aliases->opaque) return aliases->opaque;
   for (int i = 0; i < aliases->found.count; i++)
-    if (!same_description(aliases->found.items[i], buffer))
+    if (!buffers_same_description(aliases->found.items[i], buffer))
       return arena_printf(aliases->arena,
                           "'%s' shares its memory and has another shape, type or offset, and "
                           "aliases change together",

@@ -16,6 +16,8 @@ typedef struct Aliases {
   int addresses;      // uses of the address of an element
 } Aliases;
 
+// Equal shapes, types, layouts, offsets and separators: an index is the same element in both.
+bool buffers_same_description(const Buffer *a, const Buffer *b);
 Aliases aliases_find(Context *context, const PrimFunc *func, const Buffer *buffer);
 // Why transform_layout cannot change all of them together; NULL: it can.
 const char *aliases_layout_obstacle(const Aliases *aliases);

@@ -470,8 +470,8 @@ static bool region_read(Schedule *schedule, Caching *c, Region *read) {
   Analyzer *analyzer = path_analyzer(schedule, &c->path, c->top);
   for (int i = 0; i < c->readers.count; i++) {
     Region more;
-    if (!accesses_union(analyzer, &accesses, path_end(&c->readers.items[i])->as.block, c->buffer,
-                        &more))
+    if (!accesses_union(schedule->context, analyzer, &accesses,
+                        path_end(&c->readers.items[i])->as.block, c->buffer, &more))
       return schedule_refuse(schedule, c->at->pos, "'%s' is not read", c->buffer->name);
     *read = i ? region_union(analyzer, read, &more) : more;
   }
@@ -501,7 +501,8 @@ static bool copies_final_values(Schedule *schedule, const Caching *c, const Path
     path_to_block(schedule, a->block->name, &writer);
     if (!path_precedes(&writer, copy)) return false;
   }
-  return accesses_union(analyzer, &accesses, path_end(copy)->as.block, c->buffer, &copied) &&
+  return accesses_union(schedule->context, analyzer, &accesses, path_end(copy)->as.block, c->buffer,
+                        &copied) &&
          accesses_written(schedule, analyzer, &accesses, c->buffer, &written) == WRITTEN_BOX &&
          region_covers(analyzer, &written, &copied) &&
          path_writes_tell_iterations(schedule, &loop, nest, c->buffer);
@@ -530,7 +531,8 @@ static bool finds_copy(Schedule *schedule, const Caching *c, const Path *copy, c
   stmt_accesses_within(schedule, analyzer, copy->items[nest], body, &made);
   stmt_accesses_within(schedule, analyzer, reader->items[nest], body, &used);
   return accesses_written(schedule, analyzer, &made, local, &box) == WRITTEN_BOX &&
-         accesses_union(analyzer, &used, path_end(reader)->as.block, local, &read) &&
+         accesses_union(schedule->context, analyzer, &used, path_end(reader)->as.block, local,
+                        &read) &&
          region_covers(analyzer, &box, &read) && copies_final_values(schedule, c, copy, nest);
 }
 

@@ -388,8 +388,8 @@ void loop_accesses_of_threads(Schedule *schedule, Analyzer *analyzer, const Path
 // True when all loads in the expression are proved to be in bounds.
 bool loads_stay_within(Analyzer *analyzer, Context *context, Expr *e);
 // The union of the regions of the buffer that the block reads; false when there is none.
-bool accesses_union(Analyzer *analyzer, const AccessArray *accesses, const Block *block,
-                    Buffer *buffer, Region *out);
+bool accesses_union(Context *context, Analyzer *analyzer, const AccessArray *accesses,
+                    const Block *block, Buffer *buffer, Region *out);
 
 // True when the index is a variable that takes exactly the values 0 … extent - 1, or 0 for an
 // extent of 1.

@@ -235,7 +235,7 @@ static bool find_region(Prefetch *p, const Stmt *at, int64_t ahead) {
   AccessArray accesses = {0};
   Expr *var = p->loop->as.loop.var;
   stmt_accesses_below(p->schedule, p->analyzer, p->loop->as.loop.body, &accesses);
-  if (!accesses_union(p->analyzer, &accesses, at->as.block, p->buffer, &read))
+  if (!accesses_union(p->schedule->context, p->analyzer, &accesses, at->as.block, p->buffer, &read))
     return schedule_refuse(p->schedule, at->pos, "'%s' is not read", p->buffer->name);
   if (!moves_with(&read, var))
     return schedule_refuse(p->schedule, at->pos,
