@@ -880,14 +880,38 @@ def test_refusals_are_at_the_line_of_the_step():
     assert (pathlib.Path(message.file).name, message.line) == ("test_te_schedule.py", line)
 
 
+@pytest.mark.parametrize("inputs, names", [("A", ["B", "C"]), ("B", ["C"]), ("BB", ["B", "C"])])
+def test_groups_are_computed_together(inputs, names):
+    A = te.placeholder((6, 10), name="A")
+    E = te.placeholder((6, 10), name="E")
+    B = te.compute((6, 10), lambda i, j: A[i, j] + 1.0, name="B")
+    F = te.compute((6, 10), lambda i, j: E[i, j] * 3.0, name="F")
+    C = te.compute((6, 10), lambda i, j: B[i, j] * F[i, 9 - j], name="C")
+    D = te.compute((6, 10), lambda i, j: C[i, 9 - j] + A[i, j], name="D")
+    s = te.create_schedule(D.op)
+    group = s.create_group(outputs=C, inputs={"A": A, "B": B, "BB": [B]}[inputs], include_inputs=inputs == "BB")
+    assert [stage.op.name for stage in group.stages] == names
+    group.compute_at(s[D], D.op.axis[0])
+    sch = te.schedule_of(s, [A, E, D])
+    assert all(sch.get(sch.get_loops(name)[0]) is sch.get(sch.get_loops("D")[0]) for name in names)
+    a, e = (np.random.default_rng(k).integers(-5, 5, (6, 10)).astype("float32") for k in range(2))
+    d = np.zeros((6, 10), "float32")
+    pleat.build(s, [A, E, D])(a, e, d)
+    assert np.array_equal(d, ((a + 1) * (e * 3)[:, ::-1])[:, ::-1] + a)
+    with pytest.raises(ScheduleError, match="C: it is computed from none of the group's inputs"):
+        s.create_group(outputs=C, inputs=D)
+
+
 def test_steps_that_cannot_be_meant_are_refused_at_once():
     A, B, C, D = relu_of_product()
     s = te.create_schedule(D.op)
     i, j = D.op.axis
     with pytest.raises(ScheduleError, match="i is no loop of this stage now; its loops are i, j, r"):
         s[C].split(i, 4)
-    with pytest.raises(ScheduleError, match="an input has no loops"):
+    with pytest.raises(ScheduleError, match=r'memory of an input is the caller\'s.*s\.cache_read\(A, "local", readers\)'):
         s[A].set_scope("local")
+    with pytest.raises(ScheduleError, match="an input has no loops"):
+        s[A].double_buffer()
     with pytest.raises(ScheduleError, match="either factor or nparts"):
         s[D].split(i)
     with pytest.raises(ScheduleError, match="follow each other"):

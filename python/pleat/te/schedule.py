@@ -12,6 +12,7 @@ stages does not matter, as in TVM: pleat/te/lowering.py has the order in which t
 import sys
 
 from pleat._expression import AXIS_SEPARATOR
+from pleat.te.groups import Group
 from pleat.te.program import operations_of
 from pleat.te.tensor import (DATA_PARALLEL, REDUCE, ComputeOp, ExternOp, IterVar, PlaceholderOp,
                              Reduce, ScanOp, Tensor, as_extent)
@@ -268,6 +269,9 @@ class Stage:
 
     def set_scope(self, scope):
         """Puts the tensor in a memory such as "shared" or "local"."""
+        if isinstance(self.op, PlaceholderOp):
+            self._refuse("the memory of an input is the caller's; a copy of it may be elsewhere: "
+                         f's.cache_read({self.op.name}, "{scope}", readers)')
         self._record("block", ("set_scope", (0, scope), {}))
 
     def double_buffer(self):
@@ -430,6 +434,10 @@ class Schedule:
     def normalize(self):
         """The schedule itself: the extents of loops are known without it."""
         return self
+
+    def create_group(self, outputs, inputs, include_inputs=False):
+        """The stages that compute the outputs from the inputs, which compute_at places together."""
+        return Group(self, outputs, inputs, include_inputs)
 
     def _insert(self, at, op):
         stage = Stage(self, op)
