@@ -12,7 +12,8 @@
 // of the allocation counts as one statement, because values may stay from one iteration to the
 // next; a loop around it does not, because each iteration has new memory. The allocation with the
 // most elements stays and moves to the innermost statement that holds the others. Element type and
-// scope must be the same, and iterations that may run at the same time share nothing.
+// scope must be the same, and iterations that may run at the same time share nothing: memory that
+// threads of a block share stays as it is where it is allocated inside of a loop over them.
 #include "lower/pass.h"
 
 #include <stdlib.h>
@@ -105,6 +106,18 @@ static bool is_excluded(const Stmt *allocate) {
          below->as.declare.buffer->data != allocate->as.allocate.var;
 }
 
+// Threads that run at once, and share the memory, are not all done with it when one of them is.
+static bool is_shared_by_threads(const Reuse *reuse, const Stmt *allocate) {
+  const char *scope = allocate->as.allocate.var->as.var->scope;
+  for (int i = 0; i < reuse->path.count; i++) {
+    const Stmt *s = reuse->path.items[i];
+    if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD &&
+        scope_is_shared_by(scope, s->as.loop.thread))
+      return true;
+  }
+  return false;
+}
+
 static void begin_lifetime(Reuse *reuse, Stmt *s) {
   Arena *arena = &reuse->context->arena;
   Lifetime *life = arena_new(arena, Lifetime);
@@ -116,7 +129,7 @@ static void begin_lifetime(Reuse *reuse, Stmt *s) {
                      .parallel = parallel ? reuse->parallel.items[parallel - 1] : -1,
                      .depth = depth,
                      .size = constant_size(s),
-                     .excluded = is_excluded(s)};
+                     .excluded = is_excluded(s) || is_shared_by_threads(reuse, s)};
   life->path = arena_copy(arena, reuse->path.items, sizeof(Stmt *) * (size_t)depth);
   life->numbers = arena_copy(arena, reuse->numbers.items, sizeof(int) * (size_t)depth);
   Lifetime *known = map_find(&reuse->lifetimes, s->as.allocate.var);

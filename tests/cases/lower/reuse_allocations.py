@@ -4,6 +4,7 @@
 # RUN: pleat opt %s --func loops --pass reuse_allocations --verify-each | sed -n "/def loops/,/^$/p"
 # RUN: pleat opt %s --func carried --pass reuse_allocations --verify-each | sed -n "/def carried/,/^$/p"
 # RUN: pleat opt %s --func together --pass reuse_allocations --verify-each | sed -n "/def together/,/^$/p"
+# RUN: pleat opt %s --func threads --pass reuse_allocations --verify-each | sed -n "/def threads/,/^$/p"
 # RUN: pleat opt %s --func sizes --pass reuse_allocations --verify-each | sed -n "/def sizes/,\$p"
 # RUN: pleat opt %s --pass reuse_allocations -o %t/once.py && pleat opt %t/once.py --pass reuse_allocations | diff %t/once.py -
 # RUN: pleat opt %s --func chain --pass lower,reuse_allocations --verify-each | sed -n "/def chain/,/^$/p"
@@ -73,6 +74,18 @@ def together(Y: T.Buffer((9,), "float32")):
 
 
 # Symbolic sizes must be equal, and known where the memory moves.
+@T.prim_func
+def threads(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    # A thread may write D while another one reads S.
+    for x in T.thread_binding(16, thread="threadIdx.x"):
+        S = T.decl_buffer((16,), scope="shared")
+        D = T.decl_buffer((16,), scope="shared")
+        S[x] = A[x]
+        T.tvm_storage_sync("shared")
+        D[x] = S[15 - x]
+        B[x] = D[x]
+
+
 @T.prim_func
 def sizes(y: T.handle):
     n = T.int32()
