@@ -92,12 +92,8 @@ static Module *run_graph_pass(const PassesCall *call, const GraphPass *pass, con
                               const Module *module) {
   Context *context = call->call.context;
   Module *result = changeable(context, module);
-  if (!result || !graph_pass_run(context, pass, given, result, call->function)) return NULL;
-  for (int i = 0; i < result->funcs.count; i++)
-    if (result->funcs.items[i].prim &&
-        !verify_prim_func(context, result->funcs.items[i].prim, IR_LEVEL_TENSOR))
-      return NULL;
-  return result;
+  bool ok = result && graph_pass_run(context, pass, given, result, call->function);
+  return ok ? result : NULL;
 }
 
 static Module *run_all(const PassesCall *call, const PassCalls *calls) {

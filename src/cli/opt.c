@@ -181,7 +181,41 @@ static void note_idle_pass(Cli *cli, const OptOptions *o, const Module *module,
               call->name, kind, cli->inputs.items[0]);
 }
 
-// Runs the passes over graph functions, in their order, and puts the others into `lowering`.
+// Reading and printing a program works in spite of these mistakes, so they are warnings.
+static void warn_of_accesses(Context *context, const Module *module, PrimFunc *func) {
+  int first = context->diags.count, errors = context->error_count;
+  lower_check_accesses(context, module, func, NULL);
+  diag_only_warn(context, first, errors);
+}
+
+// Runs passes over a tensor program, after the steps of a schedule if there is one.
+static bool lower_func(Cli *cli, const OptOptions *o, Module *module, ModuleFunc *func,
+                       const PassCalls *passes, const char *schedule) {
+  LowerOptions lower = {.print_after = o->print_after,
+                        .verify_each = o->verify_each,
+                        .guards = true,
+                        .module = module};
+  PrimFunc *read = func->prim, *next = read;
+  if (schedule) next = scheduled(cli, module, next, schedule);
+  if (next) next = lower_run_calls(cli->context, next, passes->items, passes->count, &lower);
+  if (!next) return false;
+  warn_of_accesses(cli->context, module, read);
+  func->prim = next;
+  return true;
+}
+
+static bool lower_chosen(Cli *cli, const OptOptions *o, Module *module, const PassCalls *passes,
+                         const char *schedule) {
+  for (int i = 0; i < module->funcs.count; i++) {
+    ModuleFunc *func = &module->funcs.items[i];
+    if (is_chosen(o, module, func) && !lower_func(cli, o, module, func, passes, schedule))
+      return false;
+  }
+  return true;
+}
+
+// Runs the passes up to the last one over graph functions or modules, in their order, and puts the
+// others into `lowering`. With a schedule, whose steps come before them, all others come last.
 static bool run_graph_passes(Cli *cli, const OptOptions *o, Module *module, const PassCalls *calls,
                              PassCalls *lowering) {
   const char *after = o->print_after;
@@ -189,9 +223,14 @@ static bool run_graph_passes(Cli *cli, const OptOptions *o, Module *module, cons
     const PassCall *call = &calls->items[i];
     const GraphPass *pass = graph_pass_find(call->name);
     if (!pass) array_push(&cli->context->arena, lowering, *call);
-    if (pass) note_idle_pass(cli, o, module, call, true);
-    if (pass && !graph_pass_run(cli->context, pass, call, module, o->function)) return false;
-    if (pass && after && (strcmp(after, "all") == 0 || strcmp(after, call->name) == 0))
+    if (!pass) continue;
+    if (lowering->count && !o->schedule) {
+      if (!lower_chosen(cli, o, module, lowering, NULL)) return false;
+      lowering->count = 0;
+    }
+    if (!pass->on_module) note_idle_pass(cli, o, module, call, true);
+    if (!graph_pass_run(cli->context, pass, call, module, o->function)) return false;
+    if (after && (strcmp(after, "all") == 0 || strcmp(after, call->name) == 0))
       print_after(cli, o, call->name, module);
   }
   return true;
@@ -215,35 +254,14 @@ static bool check_chosen(Cli *cli, const OptOptions *o, const Module *module) {
                     cli->inputs.items[0], chosen);
 }
 
-// Reading and printing a program works in spite of these mistakes, so they are warnings.
-static void warn_of_accesses(Context *context, const Module *module, PrimFunc *func) {
-  int first = context->diags.count, errors = context->error_count;
-  lower_check_accesses(context, module, func, NULL);
-  diag_only_warn(context, first, errors);
-}
-
 static bool transform(Cli *cli, const OptOptions *o, const PassCalls *calls, Module *module) {
   PassCalls lowering = {0};
-  LowerOptions lower = {.print_after = o->print_after,
-                        .verify_each = o->verify_each,
-                        .guards = true,
-                        .module = module};
   if (!has_function(cli, o, module)) return false;
   if (!run_graph_passes(cli, o, module, calls, &lowering)) return false;
   if (calls->count && !lowering.count && !o->schedule) return true;
   if (!check_chosen(cli, o, module)) return false;
   if (lowering.count) note_idle_pass(cli, o, module, &lowering.items[0], false);
-  for (int i = 0; i < module->funcs.count; i++) {
-    if (!is_chosen(o, module, &module->funcs.items[i])) continue;
-    PrimFunc *func = module->funcs.items[i].prim;
-    PrimFunc *read = func;
-    if (o->schedule) func = scheduled(cli, module, func, o->schedule);
-    if (func) func = lower_run_calls(cli->context, func, lowering.items, lowering.count, &lower);
-    if (!func) return false;
-    warn_of_accesses(cli->context, module, read);
-    module->funcs.items[i].prim = func;
-  }
-  return true;
+  return lower_chosen(cli, o, module, &lowering, o->schedule);
 }
 
 static bool check_pass(Cli *cli, const char *option, const char *name) {

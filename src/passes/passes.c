@@ -40,6 +40,8 @@ const GraphPass graph_passes[] = {
      graph_annotate_patterns, .on_module = true},
     {"FuseOps", "fuse_opt_level?",
      "make functions of calls of programs that one program can compute", graph_fuse_ops},
+    {"SplitHostDevice", "", "make functions of loops over threads, which the host calls",
+     graph_split_host_device, .on_module = true},
     {"FuseTIR", "", "make one program of each function that FuseOps made", graph_fuse_programs,
      .on_module = true},
     {0},
@@ -51,11 +53,20 @@ const GraphPass *graph_pass_find(const char *name) {
   return NULL;
 }
 
+// The verifier runs after each pass in all builds.
+static bool programs_are_well_formed(Context *context, const Module *module) {
+  bool ok = true;
+  for (int i = 0; i < module->funcs.count && ok; i++)
+    if (module->funcs.items[i].prim)
+      ok = verify_prim_func(context, module->funcs.items[i].prim, IR_LEVEL_TENSOR);
+  return ok;
+}
+
 bool graph_pass_run(Context *context, const GraphPass *pass, const PassCall *call, Module *module,
                     const char *function) {
   PassRun run = {.context = context, .module = module};
   if (!pass_call_arguments(context, call, pass->signature, run.args)) return false;
-  if (pass->on_module) return pass->run(&run);
+  if (pass->on_module) return pass->run(&run) && programs_are_well_formed(context, module);
   for (int i = 0; i < module->funcs.count; i++) {
     const ModuleFunc *func = &module->funcs.items[i];
     if (!func->graph || (function && strcmp(function, func->name) != 0)) continue;
@@ -63,7 +74,7 @@ bool graph_pass_run(Context *context, const GraphPass *pass, const PassCall *cal
     if (!(pass->any_shapes ? graph_infer_known : graph_infer)(context, run.graph)) return false;
     if (!pass->run(&run)) return false;
   }
-  return true;
+  return programs_are_well_formed(context, module);
 }
 
 void graph_replace_value(GraphFunc *graph, Value *from, Value *to) {

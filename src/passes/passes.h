@@ -59,6 +59,7 @@ bool graph_alter_op_impl(PassRun *run);
 bool graph_convert_layout(PassRun *run);
 bool graph_fold_constants(PassRun *run);
 bool graph_remove_dead(PassRun *run);
+bool graph_split_host_device(PassRun *run);
 bool graph_annotate_patterns(PassRun *run);
 bool graph_fuse_ops(PassRun *run);
 bool graph_fuse_programs(PassRun *run);

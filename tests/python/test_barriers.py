@@ -202,3 +202,25 @@ def check_random_threads(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_random_threads_wait_where_they_must(seed):
     check_random_threads(seed)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_kernels_that_are_split_off_compute_the_same(target):
+    @T.prim_func
+    def turned(A: T.Buffer(("n", 5), "int32"), B: T.Buffer(("n", 5), "int32"), k: T.int32):
+        n = T.int32()
+        C = T.decl_buffer((n, 5), "int32")
+        for b in T.thread_binding(n, thread="blockIdx.x"):
+            for x in T.thread_binding(5, thread="threadIdx.x"):
+                S = T.decl_buffer((5,), "int32", scope="shared")
+                S[x] = A[b, x]
+                C[b, x] = S[4 - x] * k
+        for i in range(n):
+            for x in T.thread_binding(5, thread="threadIdx.x"):
+                B[i, x] = C[i, x] + i
+    transform = pleat.tir.transform
+    module = transform.ThreadSync()(transform.SplitHostDevice()(pleat.IRModule({"turned": turned})))
+    assert [one.__name__ for one in module.functions.values()] == ["turned", "turned_kernel", "turned_kernel1"]
+    a, b = integers(7, 5), np.zeros((7, 5), "int32")
+    pleat.build(module, target=target, cache=False)(a, b, 3)
+    assert np.array_equal(b, a[:, ::-1] * 3 + np.arange(7)[:, None])

@@ -3,14 +3,14 @@
 import enum
 
 from pleat._library import PleatError
-from pleat.ir.transform import Pass, _on_functions
+from pleat.ir.transform import Pass, _on_functions, run_passes
 from pleat.target import Target
 from pleat.tir import analysis
 from pleat.tir.nodes import KINDS, const
 from pleat.tir.stmt_functor import ir_transform, substitute
 
 __all__ = ["AnnotateEntryFunc", "Apply", "BindTarget", "CanonicalizeLoop", "ConvertForLoopsToSerial",
-           "Filter", "HoistedConditionals", "HoistedLetBindings", "SkipAssert", "VerifyMemory"]
+           "Filter", "HoistedConditionals", "HoistedLetBindings", "SkipAssert", "SplitHostDevice", "VerifyMemory"]
 
 
 class HoistedConditionals(enum.Flag):
@@ -52,6 +52,11 @@ def Filter(fcond):
                 del kept[name]
         return kept
     return Pass("Filter", transform)
+
+
+def SplitHostDevice():
+    """Makes functions of loops over threads, which the host calls (src/passes/split_host_device.c)."""
+    return Pass("SplitHostDevice", lambda module, _: run_passes(module, "SplitHostDevice"))
 
 
 def BindTarget(target):
