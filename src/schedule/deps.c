@@ -213,8 +213,7 @@ static bool reduces_below(const Chain *chain, const Access *access) {
     ExprArray vars = expr_variables(&chain->schedule->context->arena, block->vars[i].binding);
     for (int v = 0; v < vars.count; v++) {
       bool below = false;
-      for (int k = 0; k < access->inner_count; k++)
-        below |= access->inner[k].var == vars.items[v];
+      for (int k = 0; k < access->inner_count; k++) below |= access->inner[k].var == vars.items[v];
       if (!below) return false;
     }
   }
@@ -487,20 +486,30 @@ bool path_order_is_free(Schedule *schedule, const Path *path, int top, int botto
   return true;
 }
 
-bool path_order_survives(const Path *path, const char **why) {
+// True when different values of the block's spatial variables write different elements.
+static bool writes_apart(Schedule *schedule, const Block *block) {
+  Context *context = schedule->context;
+  const Region *write = &block->writes[0];
+  Injection q = {schedule, analyzer_new(context), write->min, write->buffer->rank};
+  block_bind_domain(q.analyzer, block);
+  q.loops = arena_array(&context->arena, VarRange, block->var_count + 1);
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    if (v->kind != ITER_REDUCTION && !expr_is_int(v->extent, 1))
+      q.loops[q.loop_count++] = (VarRange){v->var, v->min, v->extent};
+  }
+  for (int d = 0; d < write->buffer->rank; d++)
+    if (!expr_is_int(write->extent[d], 1)) return false;
+  return injection_is_proved(&q);
+}
+
+bool path_order_survives(Schedule *schedule, const Path *path, const char **why) {
   const Block *block = path_end(path)->as.block;
   ReductionUpdate update;
   if (block_is_function(block)) return true;
   *why = "its instances are not proved to be independent";
-  if (!reduction_update(block, &update) || block->write_count != 1) return false;
-  for (int i = 0; i < block->var_count; i++) {
-    const BlockVar *v = &block->vars[i];
-    bool alone = v->kind == ITER_REDUCTION || expr_is_int(v->extent, 1);
-    for (int d = 0; d < block->writes[0].buffer->rank && !alone; d++)
-      alone = block->writes[0].min[d] == v->var;
-    if (!alone) return false;
-  }
-  return true;
+  return reduction_update(block, &update) && block->write_count == 1 &&
+         writes_apart(schedule, block);
 }
 
 bool path_iterations_are_independent(Schedule *schedule, const Path *path, int top, int bottom) {

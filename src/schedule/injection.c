@@ -65,7 +65,27 @@ static const LayoutExpr *axis_output(const Injection *q, Expr *id, const Map *sh
   if (!positive && !analyzer_const_bounds(q->analyzer, id, &low, &high)) return NULL;
   id = substitute_expr(context, id, shift);
   if (low < 0) id = expr_add(context, id, expr_index(context, -low));
-  return layout_from_expr(context, id, axes->vars.items, axes->vars.count, false);
+  return layout_from_expr(context, id, axes->vars.items, axes->vars.count, true);
+}
+
+// Whether the variable is a size or a number of the function that is at least 1: a symbol of the
+// layout.
+static bool is_symbol(const Injection *q, const LayoutFacts *facts, const Expr *var) {
+  Map symbols = schedule_size_symbols(q->schedule);
+  if (map_find(&symbols, var->as.var->name) != var) return false;
+  for (int i = 0; i < facts->count; i++)
+    if (facts->items[i].symbol == var->as.var->name) return facts->items[i].min > 0;
+  return false;
+}
+
+// The variables of the indices that are not loops, nor symbols.
+static void list_others(const Injection *q, const LayoutFacts *facts, VarList *list) {
+  VarList all = {list->arena, {0}};
+  Visitor visitor = {.env = &all, .enter_expr = list_var};
+  for (int k = 0; k < q->id_count; k++) visit_expr(&visitor, q->ids[k]);
+  for (int i = 0; i < all.vars.count; i++)
+    if (!is_symbol(q, facts, all.vars.items[i]))
+      list_var(&(Visitor){.env = list}, all.vars.items[i]);
 }
 
 // The map (loops, other variables) -> (ids, other variables), on ranges that start at 0.
@@ -73,8 +93,8 @@ static const Layout *injection_layout(const Injection *q) {
   Context *context = q->schedule->context;
   VarList list = {&context->arena, {0}};
   for (int i = 0; i < q->loop_count; i++) array_push(list.arena, &list.vars, q->loops[i].var);
-  Visitor visitor = {.env = &list, .enter_expr = list_var};
-  for (int k = 0; k < q->id_count; k++) visit_expr(&visitor, q->ids[k]);
+  LayoutFacts facts = schedule_size_facts(q->schedule);
+  list_others(q, &facts, &list);
   int axes = list.vars.count, outputs = q->id_count + axes - q->loop_count;
   const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, axes);
   const LayoutExpr **maps = arena_array(&context->arena, const LayoutExpr *, outputs);
@@ -92,8 +112,7 @@ static const Layout *injection_layout(const Injection *q) {
   const IndexMap *map = index_map_new(context, axes, NULL, outputs, maps, NULL, NULL, 0);
   int diags = context->diags.count, errors = context->error_count;
   LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
-  const Layout *layout =
-      layout_new(context, map, shape, NULL, schedule_size_facts(q->schedule), any, (SourcePos){0});
+  const Layout *layout = layout_new(context, map, shape, NULL, facts, any, (SourcePos){0});
   diag_forget(context, diags, errors); // a map that does not fit is no mistake of the user
   return layout;
 }

@@ -456,7 +456,7 @@ bool path_order_is_free(Schedule *schedule, const Path *path, int top, int botto
 
 // True when the block's instances may run in any order in which each element's init stays before
 // its updates. False with *why.
-bool path_order_survives(const Path *path, const char **why);
+bool path_order_survives(Schedule *schedule, const Path *path, const char **why);
 // True when no iteration of the loops items[top] to items[bottom], which are directly nested,
 // accesses an element that another one writes.
 bool path_iterations_are_independent(Schedule *schedule, const Path *path, int top, int bottom);

@@ -262,14 +262,28 @@ static Expr *unit_axis(const Rebinding *rebinding, const Layout *layout, int k) 
   return rebinding->logical[k];
 }
 
+// The new variables are as wide as the widest of the old ones.
+static DType index_type(const Rebinding *rebinding) {
+  DType type = DTYPE_INT32;
+  for (int k = 0; k < rebinding->count; k++) {
+    DType old = rebinding->block->vars[rebinding->chosen[k]].var->type;
+    if (old.bits > type.bits) type = old;
+  }
+  return type;
+}
+
 bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why) {
   Context *context = rebinding->schedule->context;
   LayoutAnswer answer;
   Map symbols = schedule_size_symbols(rebinding->schedule);
   rebinding->new_count = layout->physical_rank;
   rebinding->extents = arena_array(&context->arena, Expr *, rebinding->new_count);
-  for (int i = 0; i < rebinding->new_count; i++)
-    rebinding->extents[i] = expr_from_layout(context, layout->physical[i], NULL, 0, &symbols);
+  DType type = index_type(rebinding);
+  for (int i = 0; i < rebinding->new_count; i++) {
+    Expr *extent = expr_from_layout(context, layout->physical[i], NULL, 0, &symbols);
+    bool narrow = extent->type.bits < type.bits;
+    rebinding->extents[i] = narrow ? expr_cast(context, type, extent) : extent;
+  }
   *why = "it runs for no values of these variables, all of which an inverse would make 0";
   for (int i = 0; i < rebinding->new_count; i++)
     if (expr_is_int(rebinding->extents[i], 0)) return false;
@@ -329,7 +343,7 @@ bool step_transform_block_layout(Schedule *schedule, StepCall *call) {
   if (!rebind_by_map(&rebinding, layout, &why))
     return schedule_refuse(schedule, pos, "block '%s': %s", block->name, why);
   Stmt *s = rebind_block(&rebinding);
-  if (!path_order_survives(&path, &why) &&
+  if (!path_order_survives(schedule, &path, &why) &&
       (rebinding.depth == path.count - 1 ||
        !path_iterations_are_independent(schedule, &path, rebinding.depth, path.count - 2)))
     return schedule_refuse(schedule, pos, "block '%s': %s", block->name, why);

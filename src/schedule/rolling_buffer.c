@@ -106,7 +106,8 @@ static bool computes_constants(const Roll *roll, const Block *block, int level, 
   *why = format(roll, "block '%s' reduces without an init of its own", block->name);
   if (block_is_reduction(block) && !block->init) return false;
   *why = format(roll, "the init of block '%s' does not set all elements", block->name);
-  if (block_init_is_partial(block) || !path_order_survives(&path, why)) return false;
+  if (block_init_is_partial(block) || !path_order_survives(roll->schedule, &path, why))
+    return false;
   *why = format(roll, "a reduction of block '%s' is not a whole loop inside of the common loop",
                 block->name);
   for (int i = 0; i < block->var_count; i++) {

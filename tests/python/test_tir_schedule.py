@@ -212,6 +212,35 @@ def test_maps_name_the_sizes_of_the_program():
         tir.Schedule(free_product).transform_layout("C", ("write", 0), "i, j -> i * m + j")
 
 
+def test_loops_over_products_of_sizes():
+    """A reduction whose result is stored at a product of a size and an index runs in one loop over its elements."""
+    sch = tir.Schedule(free_product)
+    sch.transform_layout("C", ("write", 0), "i, j -> i * n + j")
+    sch.transform_block_layout("C", "i, j, k -> i * n + j, k")
+    assert len(sch.get_loops("C")) == 2
+    run, rng = pleat.build(sch.func, cache=False), np.random.default_rng(5)
+    for n, k in ((1, 1), (13, 7)):
+        a, b = rng.standard_normal((5, k), "float32"), rng.standard_normal((n, k), "float32")
+        c = np.full(5 * n, 77, "float32")
+        run(a, b, c)
+        np.testing.assert_allclose(c.reshape(5, n), a @ b.T, rtol=1e-4, atol=1e-5)
+
+
+def test_new_loops_are_as_wide_as_the_old_ones():
+    program = pleat.script.from_source("""
+from pleat.script import tir as T
+@T.prim_func
+def copy(A: T.Buffer((T.int64(12), T.int64(6)), "float32"), B: T.Buffer((T.int64(12), T.int64(6)), "float32")):
+    for i, j in T.grid(T.int64(12), T.int64(6)):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+""")
+    sch = tir.Schedule(program)
+    sch.transform_block_layout("B", lambda i, j: [j, i // 4, i % 4])
+    assert [sch.get(loop).loop_var.dtype for loop in sch.get_loops("B")] == ["int64"] * 3
+
+
 def test_instructions_of_traces():
     Trace, Instruction, Kind = tir.schedule.Trace, tir.schedule.Instruction, tir.schedule.InstructionKind
     sch = tir.Schedule(matmul, seed=1)
