@@ -68,24 +68,21 @@ static const LayoutExpr *axis_output(const Injection *q, Expr *id, const Map *sh
   return layout_from_expr(context, id, axes->vars.items, axes->vars.count, true);
 }
 
-// Whether the variable is a size or a number of the function that is at least 1: a symbol of the
-// layout.
-static bool is_symbol(const Injection *q, const LayoutFacts *facts, const Expr *var) {
-  Map symbols = schedule_size_symbols(q->schedule);
-  if (map_find(&symbols, var->as.var->name) != var) return false;
-  for (int i = 0; i < facts->count; i++)
-    if (facts->items[i].symbol == var->as.var->name) return facts->items[i].min > 0;
-  return false;
-}
-
-// The variables of the indices that are not loops, nor symbols.
+// Lists the variables of the indices beside the loops, but for those sizes and numbers of the
+// function that are at least 1: these are symbols of the layout.
 static void list_others(const Injection *q, const LayoutFacts *facts, VarList *list) {
   VarList all = {list->arena, {0}};
   Visitor visitor = {.env = &all, .enter_expr = list_var};
+  Map symbols = schedule_size_symbols(q->schedule);
   for (int k = 0; k < q->id_count; k++) visit_expr(&visitor, q->ids[k]);
-  for (int i = 0; i < all.vars.count; i++)
-    if (!is_symbol(q, facts, all.vars.items[i]))
-      list_var(&(Visitor){.env = list}, all.vars.items[i]);
+  for (int i = 0; i < all.vars.count; i++) {
+    Expr *var = all.vars.items[i];
+    bool is_symbol = false;
+    for (int k = 0; k < facts->count; k++)
+      is_symbol |= facts->items[k].symbol == var->as.var->name && facts->items[k].min > 0 &&
+                   map_find(&symbols, var->as.var->name) == var;
+    if (!is_symbol) list_var(&(Visitor){.env = list}, var);
+  }
 }
 
 // The map (loops, other variables) -> (ids, other variables), on ranges that start at 0.

@@ -84,6 +84,7 @@ static LayoutFact fact_of(Context *context, Analyzer *analyzer, Expr *var, bool 
 LayoutFacts schedule_size_facts(const Schedule *schedule) {
   Context *context = schedule->context;
   Map names = schedule_size_symbols(schedule), sizes = map_new(&context->arena);
+  if (!names.count) return (LayoutFacts){NULL, 0};
   name_sizes(schedule->func, &sizes);
   LayoutFact *facts = arena_array(&context->arena, LayoutFact, names.count + 1);
   Analyzer *analyzer = analyzer_new(context);
