@@ -420,6 +420,16 @@ typedef struct ChoiceClasses {
 ChoiceClasses planner_writer_classes(Arena *arena, const StageChoices *choices);
 ChoiceClasses planner_reader_classes(Arena *arena, const StageChoices *choices, int read);
 
+// useful_copies.c. What the choices of a reader lose where a tensor, written in one candidate, has
+// no copy in another.
+typedef struct CopyLosses {
+  int candidates; // of the tensor
+  int64_t *lost;  // [from * candidates + to]: at most, for a choice that reads `to`
+  int *instead;   // [from * choices + choice]: the choice that loses so little, which is equal to
+                  // the other in all but how it reads the tensor
+} CopyLosses;
+const CopyLosses *planner_copy_losses(const Planner *planner, const Stage *user, int read);
+
 // problem.c. The best plan. Unless `forced` is NULL, that tensor is written (an input: given) in
 // its candidate `number`.
 Assignment planner_solve(const Planner *planner, double seconds, const StageTensor *forced,

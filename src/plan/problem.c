@@ -39,6 +39,7 @@ typedef enum SolvingKey {
   KEY_READ,
   KEY_DIRECT,
   KEY_OTHER,
+  KEY_LOSSES,
 } SolvingKey;
 
 static void **known_under(Solving *s, SolvingKey kind, const uint64_t *words, int count) {
@@ -111,6 +112,43 @@ static unsigned wanted_set(const Solving *s, const StageTensor *tensor) {
   return set;
 }
 
+// The copies that are wanted of a tensor, by the candidate in which it is written.
+typedef struct WantedCopies {
+  unsigned from[PLAN_MAX_LAYOUTS];
+} WantedCopies;
+
+static const CopyLosses *losses_of(Solving *s, const StageTensor *tensor, const Stage *user) {
+  const StageChoices *choices = &s->planner->choices[user->index];
+  int read = stage_read_of(user, tensor);
+  void **known =
+      KNOWN(s, KEY_LOSSES, map_key(choices->items), (uint64_t)choices->count, (uint64_t)read);
+  if (!*known) *known = (void *)planner_copy_losses(s->planner, user, read);
+  return *known;
+}
+
+// Is there a best plan without the copy? The costs of copies are rounded together.
+static bool is_useless(Solving *s, const StageTensor *tensor, int from, int to) {
+  int64_t room = (int64_t)planner_rewrite_cost(s->planner, tensor, from, to) - 1;
+  if (tensor->is_output && given_number(s, tensor) == to) return false;
+  for (int i = 0; i < tensor->users.count && room >= 0; i++) {
+    const CopyLosses *losses = losses_of(s, tensor, tensor->users.items[i]);
+    int64_t lost = losses->lost[from * losses->candidates + to];
+    room = lost > room ? -1 : room - lost;
+  }
+  return room >= 0;
+}
+
+static WantedCopies wanted_copies(Solving *s, const StageTensor *tensor, unsigned written,
+                                  unsigned wanted) {
+  WantedCopies copies = {{0}};
+  for (unsigned left = written; left; left &= left - 1) {
+    int from = __builtin_ctz(left);
+    for (unsigned to = wanted & ~(1u << from); to; to &= to - 1)
+      if (!is_useless(s, tensor, from, __builtin_ctz(to))) copies.from[from] |= to & -to;
+  }
+  return copies;
+}
+
 // Adds the states in which the tensor is written in one candidate and exists in `exists` and in at
 // most `most` of the others. Without room for them, counts them.
 static void add_states(TensorStates *states, TensorState state, unsigned others, int most) {
@@ -126,10 +164,10 @@ static void add_states(TensorStates *states, TensorState state, unsigned others,
 }
 
 // The number of states with at most `most` copies.
-static double count_states(unsigned written, unsigned wanted, int most) {
+static double count_states(unsigned written, const WantedCopies *wanted, int most) {
   double count = 0;
   for (unsigned left = written; left; left &= left - 1) {
-    int others = __builtin_popcount(wanted & ~(left & -left));
+    int others = __builtin_popcount(wanted->from[__builtin_ctz(left)]);
     double sets = 1;
     for (int k = 0; k <= MIN_OF(most, others); k++) {
       count += sets;
@@ -142,7 +180,8 @@ static double count_states(unsigned written, unsigned wanted, int most) {
 // The most copies that are looked at: no more than there are readers, since each reads one, and so
 // few that there are not too many states. The tables of a tensor with 16 candidates and six readers
 // would have 365,104 rows.
-static int most_copies(const Planner *p, unsigned written, unsigned wanted, int readers) {
+static int most_copies(const Planner *p, unsigned written, const WantedCopies *wanted,
+                       int readers) {
   enum { MOST_STATES = 10000, MOST_OF_SMALL = 500000 };
   int most = readers, limit = p->is_small ? MOST_OF_SMALL : MOST_STATES;
   while (most > 1 && count_states(written, wanted, most) > limit) most--;
@@ -151,7 +190,7 @@ static int most_copies(const Planner *p, unsigned written, unsigned wanted, int 
 
 // The states with each written candidate and the copies that are wanted. A tensor that may not be
 // in the plan also has the state -1.
-static TensorStates states_of(Arena *arena, unsigned written, unsigned wanted, int most,
+static TensorStates states_of(Arena *arena, unsigned written, const WantedCopies *wanted, int most,
                               bool unwritten) {
   TensorStates states = {0};
   for (int pass = 0; pass < 2; pass++) {
@@ -159,23 +198,33 @@ static TensorStates states_of(Arena *arena, unsigned written, unsigned wanted, i
     states.count = unwritten;
     if (pass && states.count) states.items[0] = (TensorState){-1, 0};
     for (unsigned left = written; left; left &= left - 1) {
-      unsigned own = left & -left;
-      add_states(&states, (TensorState){__builtin_ctz(left), own}, wanted & ~own, most);
+      int from = __builtin_ctz(left);
+      add_states(&states, (TensorState){from, 1u << from}, wanted->from[from], most);
     }
   }
   return states;
 }
 
+static int most_wanted(const WantedCopies *wanted) {
+  int most = 0;
+  for (int i = 0; i < PLAN_MAX_LAYOUTS; i++)
+    most = MAX_OF(most, __builtin_popcount(wanted->from[i]));
+  return most;
+}
+
 static TensorStates states_once(Solving *s, const StageTensor *tensor) {
   Arena *arena = &s->planner->context->arena;
-  unsigned written = written_set(s, tensor), wanted = wanted_set(s, tensor);
+  unsigned written = written_set(s, tensor);
+  WantedCopies wanted = wanted_copies(s, tensor, written, wanted_set(s, tensor));
   int readers = planner_most_readers(tensor),
-      most = most_copies(s->planner, written, wanted, readers);
-  s->planner->copies_limited[tensor->index] = most < readers && most < __builtin_popcount(wanted);
+      most = most_copies(s->planner, written, &wanted, readers);
+  s->planner->copies_limited[tensor->index] = most < readers && most < most_wanted(&wanted);
   bool unwritten = may_be_unwritten(tensor);
-  void **known = KNOWN(s, KEY_STATES, written, wanted, (uint64_t)most, unwritten);
+  uint64_t words[PLAN_MAX_LAYOUTS + 3] = {written, (uint64_t)most, unwritten};
+  for (int i = 0; i < PLAN_MAX_LAYOUTS; i++) words[i + 3] = wanted.from[i];
+  void **known = known_under(s, KEY_STATES, words, COUNT_OF(words));
   if (!*known) {
-    TensorStates states = states_of(arena, written, wanted, most, unwritten);
+    TensorStates states = states_of(arena, written, &wanted, most, unwritten);
     *known = arena_copy(arena, &states, sizeof states);
   }
   return *(const TensorStates *)*known;
@@ -405,16 +454,33 @@ static bool limits_copies(const Planner *p) {
   return false;
 }
 
+// Lets the readers of a tensor take the choices that do without a copy that the problem leaves out.
+static void do_without_copies(Solving *s, const StageTensor *tensor, int *choice) {
+  const Planner *p = s->planner;
+  int from = planner_written(p, choice, tensor);
+  for (int i = 0; i < tensor->users.count && from >= 0; i++) {
+    const Stage *user = tensor->users.items[i];
+    int to = planner_chosen(p, choice, user)->reads[stage_read_of(user, tensor)];
+    if (to < 0 || to == from || !is_useless(s, tensor, from, to)) continue;
+    const int *instead = &losses_of(s, tensor, user)->instead[from * p->choices[user->index].count];
+    choice[user->index] = instead[choice[user->index]];
+  }
+}
+
 // Improves the best assignment that is known where the search found no optimum. Tensors have
 // variables of their own, which follow from those of the stages.
-static void improve(const Solving *s, double seconds, Assignment *found) {
+static void improve(Solving *s, double seconds, Assignment *found) {
   const StageGraph *g = s->planner->stages;
   Assignment best = best_known(s->planner, found);
   if (!best.choice) return;
   int count = g->stages.count + g->tensors.count;
   int *start = arena_array(&s->planner->context->arena, int, count + 1);
   for (int i = 0; i < count; i++) start[i] = -1;
-  for (int i = 0; i < g->stages.count; i++) start[s->stage_variable[i]] = best.choice[i];
+  int *choice = arena_copy(&s->planner->context->arena, best.choice,
+                           sizeof *choice * (size_t)g->stages.count);
+  for (int i = 0; i < g->tensors.count; i++)
+    if (s->tensor_variable[i] >= 0) do_without_copies(s, g->tensors.items[i], choice);
+  for (int i = 0; i < g->stages.count; i++) start[s->stage_variable[i]] = choice[i];
   PbqpSolution better = pbqp_improve(s->problem, start, seconds);
   found->work += better.work;
   if (!better.choices && PLEAT_VERIFY_EACH && !limits_copies(s->planner))
@@ -423,6 +489,17 @@ static void improve(const Solving *s, double seconds, Assignment *found) {
   take_choices(s, better.choices, found);
   found->cost = better.cost;
   found->optimal = found->cost == found->bound;
+}
+
+// The problem leaves out copies that no best plan needs, but a plan that is not proved may be cheaper
+// with one.
+static void check_cost(const Planner *planner, Assignment *found) {
+  int64_t cost = planner_cost_of(planner, found->choice);
+  if (cost > found->cost || (found->optimal && cost != found->cost))
+    bug(planner->context, "a plan of %lld cycles costs %lld", (long long)found->cost,
+        (long long)cost);
+  found->cost = cost;
+  found->optimal = cost == found->bound;
 }
 
 Assignment planner_solve(const Planner *planner, double seconds, const StageTensor *forced,
@@ -441,8 +518,6 @@ Assignment planner_solve(const Planner *planner, double seconds, const StageTens
   if (solution.choices) take_choices(&s, solution.choices, &found);
   if (!found.optimal && !forced) improve(&s, seconds / 2, &found);
   pbqp_free(s.problem);
-  if (found.choice && !forced && planner_cost_of(planner, found.choice) != found.cost)
-    bug(context, "a plan of %lld cycles costs %lld", (long long)found.cost,
-        (long long)planner_cost_of(planner, found.choice));
+  if (found.choice && !forced) check_cost(planner, &found);
   return found;
 }
