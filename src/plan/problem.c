@@ -491,8 +491,8 @@ static void improve(Solving *s, double seconds, Assignment *found) {
   found->optimal = found->cost == found->bound;
 }
 
-// The problem leaves out copies that no best plan needs, but a plan that is not proved may be cheaper
-// with one.
+// The problem leaves out copies that no best plan needs, but a plan that is not proved may be
+// cheaper with one.
 static void check_cost(const Planner *planner, Assignment *found) {
   int64_t cost = planner_cost_of(planner, found->choice);
   if (cost > found->cost || (found->optimal && cost != found->cost))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the copies of a tensor that some best plan may need. A reader that takes a copy can take
-// another choice instead that is the same for all its other neighbours, and read the tensor as it is
-// written. Where all readers together lose no more by that than the copy costs, no plan needs the
-// copy, and the tensor needs no states with it:
+// another choice instead that is the same for all its other neighbours, and read the tensor as it
+// is written. Where all readers together lose no more by that than the copy costs, no plan needs
+// the copy, and the tensor needs no states with it:
 //
 //   drop the copy i of a tensor written in w when
 //     Σ_readers max_y (min_y' (cost(y') + gather(y', w)) − cost(y)) ≤ rewrite(w, i)
@@ -38,7 +38,7 @@ static ReaderGroups reader_groups(Arena *arena, const StageChoices *choices, con
   return groups;
 }
 
-// What a choice pays for a tensor that is written in candidate `from` and has no copies.
+// The cycles that a choice pays for a tensor that is written in candidate `from` and has no copies.
 static int64_t own_reading(const Planner *p, const Stage *user, const StageChoice *choice, int read,
                            int from) {
   if (choice->reads[read] == from) return 0;

@@ -57,11 +57,12 @@ typedef struct
     CostLines { // of one edge: a line for each class of the node, over the far classes left
   SolveEdgeView view;
   int *used, count;
+  int64_t *work; // of the solver
 } CostLines;
 
 static CostLines lines_of(SolveState *state, const SolveEdge *edge, int node) {
   Arena *arena = state->solver->arena;
-  CostLines lines = {.view = solve_edge_view(edge, node)};
+  CostLines lines = {.view = solve_edge_view(edge, node), .work = &state->solver->work};
   const SolveNode *far = &state->nodes[lines.view.other];
   lines.used = arena_array(arena, int, lines.view.other_count);
   bool *seen = arena_array(arena, bool, lines.view.other_count);
@@ -81,7 +82,7 @@ static int64_t worst_change(const CostLines *lines, int w, int v) {
   if (class_w == class_v) return shift;
   const int64_t *cost = view->table->cost;
   int64_t worst = -PBQP_INFINITY;
-  for (int i = 0; i < lines->count; i++) {
+  for (int i = 0; i < lines->count; i++, ++*lines->work) {
     int64_t place = (int64_t)lines->used[i] * view->other_step;
     int64_t of_v = cost[(int64_t)class_v * view->mine_step + place];
     int64_t of_w = cost[(int64_t)class_w * view->mine_step + place];
@@ -104,7 +105,7 @@ static bool dominates(const SolveNode *n, const CostLines *lines, int line_count
 }
 
 static bool dominated(const SolveNode *n, const CostLines *lines, int line_count, int v) {
-  for (int i = 0; i < n->count; i++)
+  for (int i = 0; i < n->count; i++, ++*lines->work)
     if (n->value[i] != v && dominates(n, lines, line_count, n->value[i], v)) return true;
   return false;
 }
@@ -116,12 +117,8 @@ static bool dominate_node(SolveState *state, int node) {
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);
   CostLines *lines = arena_array(arena, CostLines, degree + 1);
-  int64_t entries = 0;
-  for (int i = 0; i < degree; i++) {
+  for (int i = 0; i < degree; i++)
     lines[i] = lines_of(state, &state->edges.items[n->edges.items[i]], node);
-    entries += lines[i].count;
-  }
-  state->solver->work += entries * n->count * n->count / 2;
   for (int i = n->count; i-- > 0 && !solve_out_of_work(state->solver);) {
     if (!dominated(n, lines, degree, n->value[i])) continue;
     for (int k = i; k + 1 < n->count; k++) n->value[k] = n->value[k + 1];

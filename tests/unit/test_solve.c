@@ -541,6 +541,20 @@ static void test_random_skips(void **state) {
   assert_true((double)(s.cost - s.bound) <= 0.05 * (double)s.cost);
 }
 
+// Few of all pairs of values are compared until the dominated ones are found.
+static void test_a_variable_with_many_values(void **state) {
+  (void)state;
+  given_clear();
+  add_variable(4000, 1000, 0);
+  for (int i = 0; i < 3; i++) add_variable(4, 1000, 0);
+  for (int a = 0; a < 4; a++)
+    for (int b = a + 1; b < 4; b++) add_layout_pair(a, b, 1000, a ? 0 : 100);
+  only_search = true;
+  PbqpSolution s = solve_given(0.02);
+  only_search = false;
+  assert_true(s.optimal);
+}
+
 static void test_same_input_same_plan(void **state) {
   (void)state;
   static int first[200];
@@ -571,6 +585,7 @@ int main(void) {
       cmocka_unit_test(test_residual_of_30000),
       cmocka_unit_test(test_dense_blocks),
       cmocka_unit_test(test_random_skips),
+      cmocka_unit_test(test_a_variable_with_many_values),
       cmocka_unit_test(test_same_input_same_plan),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
