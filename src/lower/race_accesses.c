@@ -10,8 +10,9 @@ typedef struct Collecting {
   LoopAccesses *out;
   Array(VarRange) ranges;
   ExprArray conditions;
-  Map lets;   // variables of lets to their values
-  Map inside; // data variables of allocations inside of the statement
+  Map lets;           // variables of lets to their values
+  Map inside;         // data variables of allocations inside of the statement
+  const char *thread; // whose iterations share some of these; NULL: none
   const Stmt *by;
   SourcePos pos;
 } Collecting;
@@ -183,8 +184,14 @@ static void collect_seq(Collecting *c, Stmt *s) {
   for (int i = 0; i < s->as.seq.count; i++) collect(c, s->as.seq.items[i]);
 }
 
+// Memory that the threads around share is outside of what one of them does.
+static void add_inside(Collecting *c, const Expr *data) {
+  if (!c->thread || !scope_is_shared_by(data->as.var->scope, c->thread))
+    map_put(&c->inside, data, data);
+}
+
 static void collect_allocate(Collecting *c, Stmt *s) {
-  map_put(&c->inside, s->as.allocate.var, s);
+  add_inside(c, s->as.allocate.var);
   collect(c, s->as.allocate.body);
 }
 
@@ -206,7 +213,7 @@ static void collect_block(Collecting *c, Stmt *s) {
     collect_expr(c, block->vars[i].binding);
     bind(c, block->vars[i].var, block->vars[i].binding);
   }
-  for (int i = 0; i < block->alloc_count; i++) map_put(&c->inside, block->allocs[i]->data, block);
+  for (int i = 0; i < block->alloc_count; i++) add_inside(c, block->allocs[i]->data);
   array_push(&c->context->arena, &c->conditions, resolved(c, block->predicate));
   if (block->init) collect(c, without_views(c, block, block->init));
   collect(c, without_views(c, block, block->body));
@@ -241,11 +248,16 @@ static void collect(Collecting *c, Stmt *s) {
 }
 
 LoopAccesses lower_accesses_of(Context *context, Stmt *body) {
+  return lower_accesses_of_thread(context, body, NULL);
+}
+
+LoopAccesses lower_accesses_of_thread(Context *context, Stmt *body, const char *thread) {
   LoopAccesses all = {.written = map_new(&context->arena)};
   Collecting c = {.context = context,
                   .out = &all,
                   .lets = map_new(&context->arena),
                   .inside = map_new(&context->arena),
+                  .thread = thread,
                   .pos = body->pos};
   collect(&c, body);
   return all;

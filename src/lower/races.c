@@ -26,8 +26,9 @@ typedef struct Following {
   Context *context;
   Stmt *loop; // the loop whose iterations are compared
   int64_t iteration;
-  Map touched; // data variable → Map* from the element's address + 1 to Touch*
-  Map inside;  // data variables of allocations inside of the loop
+  Map touched;        // data variable → Map* from the element's address + 1 to Touch*
+  Map inside;         // data variables of allocations inside of the loop
+  const char *thread; // sharing_threads of the loop
   Expr *vars[MOST_VARS];
   int64_t values[MOST_VARS];
   int count, steps;
@@ -132,6 +133,26 @@ static bool is_shared(const Stmt *loop, const Buffer *buffer) {
          scope_is_shared_by(buffer->scope, loop->as.loop.thread);
 }
 
+static bool is_over_threads(const Stmt *s) {
+  return s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD &&
+         !strncmp(s->as.loop.thread, "threadIdx", strlen("threadIdx"));
+}
+
+static bool see_threads(Visitor *visitor, Stmt *s) {
+  *(bool *)visitor->env |= is_over_threads(s);
+  return true;
+}
+
+// The threads of a block share memory that is allocated inside of the loop over them; virtual
+// threads have each their own then. With a loop over threads inside, which fills the memory, an
+// iteration of the outer loop stands for all threads.
+static const char *sharing_threads(const Stmt *loop) {
+  bool fills = false;
+  if (!is_over_threads(loop)) return NULL;
+  visit_stmt(&(Visitor){.env = &fills, .enter_stmt = see_threads}, loop->as.loop.body);
+  return fills ? NULL : loop->as.loop.thread;
+}
+
 static void touch(Following *f, Buffer *buffer, Expr *const *indices, bool writes, const Stmt *by) {
   int64_t address;
   if (f->found || map_contains(&f->inside, buffer->data) || !is_shared(f->loop, buffer) ||
@@ -225,7 +246,8 @@ static void follow_seq(Following *f, Stmt *s) {
 }
 
 static void follow_allocate(Following *f, Stmt *s) {
-  map_put(&f->inside, s->as.allocate.var, s);
+  if (!f->thread || !scope_is_shared_by(s->as.allocate.var->as.var->scope, f->thread))
+    map_put(&f->inside, s->as.allocate.var, s);
   follow(f, s->as.allocate.body);
 }
 
@@ -292,6 +314,7 @@ static bool find_pair(RaceSearch *search, Stmt *loop, int followed) {
   Following f = search->outer;
   f.followed = followed;
   f.loop = loop;
+  f.thread = sharing_threads(loop);
   f.touched = map_new(&f.context->arena);
   f.inside = map_new(&f.context->arena);
   f.pos = loop->pos;
@@ -300,7 +323,8 @@ static bool find_pair(RaceSearch *search, Stmt *loop, int followed) {
 }
 
 static LoopAccesses shared_accesses_of(Context *context, const Stmt *loop) {
-  LoopAccesses accesses = lower_accesses_of(context, loop->as.loop.body);
+  LoopAccesses accesses =
+      lower_accesses_of_thread(context, loop->as.loop.body, sharing_threads(loop));
   int kept = 0;
   for (int i = 0; i < accesses.items.count; i++)
     if (is_shared(loop, accesses.items.items[i].buffer))

@@ -28,6 +28,9 @@ typedef struct LoopAccesses {
 } LoopAccesses;
 // The accesses of a statement to memory from outside of it, in order of the text.
 LoopAccesses lower_accesses_of(Context *context, Stmt *body);
+// The same for the body of a loop over these threads: memory that they share is from outside of it
+// also where it is allocated in the body. `thread` is NULL for other loops.
+LoopAccesses lower_accesses_of_thread(Context *context, Stmt *body, const char *thread);
 
 // Two accesses of one element in different iterations, as far as is known.
 typedef struct RaceDoubt {

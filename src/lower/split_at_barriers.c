@@ -735,14 +735,19 @@ static PrimFunc *split_func(LowerState *state, PrimFunc *func, bool for_races) {
   return lower_rewrite(state, func, &rewriter);
 }
 
-PrimFunc *lower_split_at_barriers(LowerState *state, PrimFunc *func) {
+// Virtual threads have memory of their own where it is allocated inside of the loop over them, so
+// that they are no threads of the block that share it.
+static PrimFunc *split_at_waits(LowerState *state, PrimFunc *func, bool for_races) {
   func = lower_thread_allreduce(state, func);
-  if (func) func = lower_shuffles(state, func, true);
-  return func ? split_func(state, func, false) : NULL;
+  if (func) func = lower_shuffles(state, func, !for_races);
+  if (func && stmt_wait(func->body)) func = lower_inject_virtual_threads(state, func);
+  return func ? split_func(state, func, for_races) : NULL;
+}
+
+PrimFunc *lower_split_at_barriers(LowerState *state, PrimFunc *func) {
+  return split_at_waits(state, func, false);
 }
 
 PrimFunc *lower_phases(LowerState *state, PrimFunc *func) {
-  func = lower_thread_allreduce(state, func);
-  if (func) func = lower_shuffles(state, func, false);
-  return func ? split_func(state, func, true) : NULL;
+  return split_at_waits(state, func, true);
 }

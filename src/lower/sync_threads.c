@@ -393,6 +393,23 @@ static bool see_store(Visitor *visitor, Stmt *s) {
   return true;
 }
 
+static bool find_virtual(Visitor *visitor, Stmt *s) {
+  const Stmt **found = visitor->env;
+  bool is_virtual = s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD &&
+                    !strncmp(s->as.loop.thread, "vthread", strlen("vthread"));
+  if (is_virtual && !*found) *found = s;
+  return !*found;
+}
+
+static bool refuse_virtual(Context *context, PrimFunc *func) {
+  const Stmt *found = NULL;
+  visit_stmt(&(Visitor){.env = &found, .enter_stmt = find_virtual}, func->body);
+  return !found || diag_error(context, found->pos.file ? found->pos : func->pos,
+                              "sync_threads cannot run on %s, which has virtual threads; run "
+                              "inject_virtual_threads (InjectVirtualThread) first",
+                              func->name);
+}
+
 static bool collect_threads(Visitor *visitor, Stmt *s) {
   Syncing *f = visitor->env;
   bool known = !is_thread_loop(s);
@@ -430,6 +447,7 @@ PrimFunc *lower_sync_threads(LowerState *state, PrimFunc *func) {
   int dynamic = 0;
   if (!lower_take_choice(state, "storage_scope", "shared shared.dyn", &dynamic)) return NULL;
   if (dynamic) f.scope = "shared.dyn";
+  if (!refuse_virtual(context, func)) return NULL;
   visit_stmt(&(Visitor){.env = &f, .enter_stmt = see_store, .enter_expr = see_load}, func->body);
   Rewriter rewriter = {.env = &f, .enter_stmt = place_kernel, .buffer = lower_keep_buffer};
   PrimFunc *next = lower_rewrite(state, func, &rewriter);
