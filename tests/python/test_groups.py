@@ -10,9 +10,9 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import onnx  # noqa: E402
-from test_models import LEVELS, PLEAT, Builder, check, level_here, random_feeds, run_pleat  # noqa: E402
+from test_models import (  # noqa: E402
+    EACH_LEVEL, LEVELS, PLEAT, Builder, check, level_here, random_feeds, run_pleat)
 
-QUICK = ("avx512", "baseline")  # levels that sanitized runs try too
 
 
 def axes(b, *of):
@@ -127,8 +127,7 @@ def test_transforms_stay_outside(tmp_path):
     assert not [k for k in kernels if k["by_rows"] and last in k["operators"]]
 
 
-@pytest.mark.parametrize("level", [level if level in QUICK else
-                                   pytest.param(level, marks=pytest.mark.slow) for level in LEVELS])
+@pytest.mark.parametrize("level", EACH_LEVEL)
 @pytest.mark.parametrize("channels, size", [(6, (5, 7)), (17, (9, 4)), (1, (3, 1)), (32, (1, 19))])
 def test_results(channels, size, level, tmp_path):
     if not level_here(level):
@@ -147,8 +146,9 @@ def test_any_axis(axis, shape, tmp_path):
         check(b.model(b("Softmax", "x", axis=axis)), tmp_path, "--cpu", level)
 
 
-@pytest.mark.parametrize("asked", ["NHWC", "NCHW8c", "NCHW16c", "HWNC", "WHCN4n",
-                                   "lambda n, c, h, w: [n, h // 4, c, w, h % 4]"])
+@pytest.mark.parametrize("asked", [
+    "NHWC", "NCHW16c", "lambda n, c, h, w: [n, h // 4, c, w, h % 4]",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("NCHW8c", "HWNC", "WHCN4n"))])
 @pytest.mark.parametrize("group", [*GROUPS, "groups"])
 def test_asked_layouts(group, asked, tmp_path):
     """Rows of any axes are written in any layout that is asked for, padding included."""
@@ -161,7 +161,7 @@ def test_asked_layouts(group, asked, tmp_path):
     check(model, tmp_path, "--desired-layout", f"{node}:output={asked}")
 
 
-@pytest.mark.parametrize("block", [8, 16])
+@pytest.mark.parametrize("block", [pytest.param(8, marks=pytest.mark.slow), 16])
 @pytest.mark.parametrize("group", GROUPS)
 def test_poisoned_padding(group, block, tmp_path):
     """The content of the padding of the input never reaches a result."""

@@ -17,6 +17,9 @@ from onnx import TensorProto, helper  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
 LEVELS = ["avx512", "avx2", "baseline", "scalar"]
+# Sanitized runs try two of them.
+EACH_LEVEL = [level if level in ("avx512", "baseline") else pytest.param(level, marks=pytest.mark.slow)
+              for level in LEVELS]
 
 
 def level_here(level):

@@ -10,7 +10,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import onnx  # noqa: E402
-from test_models import LEVELS, PLEAT, Builder, check, level_here  # noqa: E402
+from test_models import EACH_LEVEL, PLEAT, Builder, check, level_here  # noqa: E402
 
 INT_MAX = 2 ** 31 - 1
 
@@ -81,7 +81,7 @@ def test_rotations_of_different_tensors(tmp_path):
     check(b.model(b("Relu", y)), tmp_path)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", EACH_LEVEL)
 @pytest.mark.parametrize("side, window, width, by", [(14, 7, 32, 3), (6, 3, 17, 1), (4, 2, 1, 1)])
 def test_windows(side, window, width, by, level, tmp_path):
     if not level_here(level):
@@ -144,7 +144,7 @@ def group_then_windows(group, side, window, width, by, twice=False, columns=5):
     return b.model(y, norm) if twice else b.model(y)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", EACH_LEVEL)
 @pytest.mark.parametrize("group", GROUPS)
 def test_rows_are_moved(group, level, tmp_path):
     if not level_here(level):

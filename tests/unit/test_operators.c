@@ -77,6 +77,11 @@ static bool find_case(Context *context, const OpRow *row, int number, OperatorCa
 // ---- As tensor programs -------------------------------------------------------------------------
 
 enum { TURNS = 4 };
+#ifdef __SANITIZE_ADDRESS__
+enum { C_TURNS = 1 }; // most of their time is that of the C compiler
+#else
+enum { C_TURNS = TURNS };
+#endif
 
 typedef struct Turns {
   Context *context;
@@ -179,8 +184,9 @@ static void test_definitions(void **state) {
   }
   for (int i = 0; i < TURNS; i++) {
     failures += target_check(turns.context, &turns.cases[i], (TargetPlaces){"llvm", 1u << i});
-    failures +=
-        target_check(turns.context, &turns.cases[i], (TargetPlaces){"c", 1u << (i + 1) % TURNS});
+    if (i < C_TURNS)
+      failures +=
+          target_check(turns.context, &turns.cases[i], (TargetPlaces){"c", 1u << (i + 1) % TURNS});
   }
   context_free(turns.context);
   assert_int_equal(failures, 0);

@@ -10,6 +10,11 @@
 #include "random_schedule.h"
 
 enum { STEPS = 30, MOST_OPERATIONS = 40000 };
+#ifdef __SANITIZE_ADDRESS__
+enum { SEQUENCES = 150 };
+#else
+enum { SEQUENCES = 600 };
+#endif
 
 static void walk_func(Context *context, PrimFunc *before, const InterpRange *ranges, uint64_t seed,
                       const char *what) {
@@ -54,7 +59,7 @@ static const uint64_t more_seeds[] = {4583, 12641, 12862, 100733, 104590};
 
 static void test_kernels_of_graphs(void **state) {
   (void)state;
-  unsigned long long first = 0, count = 600;
+  unsigned long long first = 0, count = SEQUENCES;
   const char *seed = getenv("SEED"), *asked = getenv("PLEAT_RANDOM");
   if (asked) sscanf(asked, "%llu:%llu", &first, &count);
   if (seed) first = strtoull(seed, NULL, 10), count = 1;
