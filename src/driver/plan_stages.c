@@ -119,7 +119,7 @@ typedef struct Planning {
 } Planning;
 
 // Bounds the number of plans of a small graph and the solver's work for them.
-enum { MOST_TRIALS = 64, MOST_WORK = 600000000 };
+enum { MOST_TRIALS = 64, MOST_WORK = 100000000 };
 
 // The decisions without which a plan of a small graph is looked at too. Records may have kernels
 // that only such a plan has.

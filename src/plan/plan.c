@@ -260,7 +260,7 @@ static int64_t layouts_beside(const Planner *all, const Planner *some) {
 // cannot be proved to be the best, without them too. No planner: the constraints cannot be met.
 static Considered consider(StageGraph *stages, const PlanOptions *options, double seconds,
                            const Planner *none) {
-  const double share = 1.0 / 8;
+  const double share = 1.0 / 3;
   bool is_small = options->policy != PLAN_NONE && stages->stages.count <= PLAN_SMALL_STAGES;
   Considered found =
       consider_with(stages, options, is_small ? seconds * share : seconds, is_small, none);
@@ -298,7 +298,7 @@ static Plan *plan_new(StageGraph *stages, const PlanOptions *options) {
 
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   Context *context = stages->context;
-  double seconds = options->seconds > 0 ? options->seconds : 1;
+  double seconds = options->seconds > 0 ? options->seconds : 0.3;
   Plan *plan = plan_new(stages, options);
   const PlanConstraints *boundary = boundary_only(context, options->constraints);
   Planner *none = prepare(stages, options, boundary, false, false, NULL);

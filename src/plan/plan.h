@@ -75,7 +75,7 @@ PrimFunc *tuning_program(Context *context, PrimFunc *func);
 typedef struct PlanOptions {
   const HostMachine *machine;
   PlanPolicy policy;
-  double seconds;                     // for the solver; 0: 1
+  double seconds;                     // for the solver; 0: 0.3
   const PlanConstraints *constraints; // NULL: no constraints
   PlanAccuracy accuracy;
   const Tuning *tuning;   // NULL: no records
