@@ -12,7 +12,8 @@
 enum {
   FIRST_CHUNK = 16 << 10,
   LARGEST_CHUNK = 4 << 20,
-  MOST_SPARE = 16 << 20, // bytes of the chunks that a context keeps
+  MOST_SPARE = 64 << 20,    // bytes of the chunks that a context keeps
+  LARGEST_SPARE = 32 << 20, // such as the tables of a solver, which it makes again and again
   ALIGNMENT = 16
 };
 
@@ -24,7 +25,7 @@ void arena_init(Arena *arena, Context *context) {
 }
 
 static void chunk_free(Context *context, ArenaChunk *chunk) {
-  if (!context || chunk->size > LARGEST_CHUNK || context->spare_bytes + chunk->size > MOST_SPARE) {
+  if (!context || chunk->size > LARGEST_SPARE || context->spare_bytes + chunk->size > MOST_SPARE) {
     free(chunk);
     return;
   }

@@ -155,7 +155,7 @@ static void test_reset_gives_zeroed_memory(void **state) {
 // A context keeps the chunks that its scopes free, up to a limit, and hands them out zeroed.
 static void test_scopes_use_chunks_again(void **state) {
   (void)state;
-  enum { BYTES = 3 << 20, SCOPES = 20 };
+  enum { BYTES = 3 << 20, SCOPES = 60 };
   Context *context = context_new();
   char *first = NULL;
   for (int i = 0; i < SCOPES; i++) {
