@@ -437,7 +437,8 @@ static bool find_races(Context *context, PrimFunc *func, bool threads, LoopRaces
   LowerOptions options = {.drop_result = true};
   if (lower_is_packed(func) || !has_searched_loops(func, threads)) return false;
   func = lower_run_passes(context, func, passes + !threads, COUNT_OF(passes) - !threads, &options);
-  LowerState state = {.context = context, .options = &options};
+  LowerReport report = {0};
+  LowerState state = {.context = context, .options = &options, .report = &report};
   int errors = context->error_count;
   if (func && threads) func = lower_phases(&state, func);
   if (!func) return context->error_count > errors;

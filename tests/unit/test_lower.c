@@ -141,15 +141,16 @@ static bool case_runs(Context *context, const char *path, const char *pass) {
   return false;
 }
 
-// A text case of the command, tests/cases/cli/graph_*.py, runs each pass over graph functions.
+// A text case, tests/cases/cli/graph_*.py or tests/cases/lower/*.py, runs each pass over graph
+// functions or modules.
 static void test_graph_passes_have_cases(void **state) {
   (void)state;
   Context *context = context_new();
   int folder = (int)(strrchr(__FILE__, '/') - __FILE__);
   glob_t files;
   assert_int_equal(
-      glob(arena_printf(&context->arena, "%.*s/../cases/cli/graph_*.py", folder, __FILE__), 0, NULL,
-           &files),
+      glob(arena_printf(&context->arena, "%.*s/../cases/{cli/graph_,lower/}*.py", folder, __FILE__),
+           GLOB_BRACE, NULL, &files),
       0);
   for (const GraphPass *pass = graph_passes; pass->name; pass++) {
     bool runs = false;

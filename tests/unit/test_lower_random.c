@@ -93,8 +93,9 @@ static const char *random_call(Context *context, const LowerPass *pass, unsigned
     const char *next = strchr(word, ' ');
     word = next ? next + 1 : pass->signature;
   }
+  bool is_text = strncmp(word, "storage_scope", strlen("storage_scope")) == 0;
   return str_format(context, "%s(%.*s=%s)", pass->name, (int)strcspn(word, "?"), word,
-                    values[bits / 16 % COUNT_OF(values)]);
+                    is_text ? "\"shared\"" : values[bits / 16 % COUNT_OF(values)]);
 }
 
 static PrimFunc *run_call(Context *context, PrimFunc *func, const char *text,

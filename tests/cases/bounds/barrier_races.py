@@ -43,3 +43,13 @@ def sometimes(A: T.Buffer((7,), "int32"), N: T.Buffer((1,), "int32"), B: T.Buffe
         if N[0] > 0:
             T.tvm_storage_sync("shared")
             B[x] = S[x]
+
+
+@T.prim_func
+def virtual(A: T.Buffer((2, 7), "int32"), B: T.Buffer((2, 7), "int32")):
+    for v in T.thread_binding(2, thread="vthread"):
+        for x in T.thread_binding(7, thread="threadIdx.x"):
+            S = T.decl_buffer((7,), "int32", scope="shared")
+            S[x] = A[v, x]
+            T.tvm_storage_sync("shared")
+            B[v, x] = S[6 - x]
