@@ -262,14 +262,14 @@ static Expr *unit_axis(const Rebinding *rebinding, const Layout *layout, int k) 
   return rebinding->logical[k];
 }
 
-// The new variables are as wide as the widest of the old ones.
+// The new variables are as wide as the narrowest of the old ones, which then need no casts.
 static DType index_type(const Rebinding *rebinding) {
-  DType type = DTYPE_INT32;
+  DType type = DTYPE_INT64;
   for (int k = 0; k < rebinding->count; k++) {
     DType old = rebinding->block->vars[rebinding->chosen[k]].var->type;
-    if (old.bits > type.bits) type = old;
+    if (old.bits < type.bits) type = old;
   }
-  return type;
+  return rebinding->count ? type : DTYPE_INT32;
 }
 
 bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why) {
