@@ -65,7 +65,8 @@ static void keep_tensors(PlannedStages *to) {
   for (int i = 0; i < stages->tensors.count; i++) {
     StageTensor *tensor = stages->tensors.items[i];
     array_push(&stages->context->arena, &to->tensors, tensor);
-    tensor->kept |= to->avoided.kept.words && bit_set_has(&to->avoided.kept, i);
+    if (tensor->kept || !to->avoided.kept.words || !bit_set_has(&to->avoided.kept, i)) continue;
+    tensor->kept = tensor->cheaper_kept = true;
   }
 }
 

@@ -19,6 +19,7 @@ typedef struct StageTensor {
   PtrArray users;      // Stage*, in order, once each
   bool is_output;      // of the graph
   bool kept;           // its writer is not inlined into its readers
+  bool cheaper_kept;   // because a plan of the whole graph then costs less
   bool decided;        // in each plan of the graph it is not stored, or a group reads or writes
                        // it, although a plan that keeps it may cost less
   bool branch;         // the condition or a result of a branch that runs may leave out; it is kept

@@ -89,8 +89,11 @@ PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor) {
   const Stage *reader = tensor->users.count ? tensor->users.items[0] : NULL; // NULL: an output
   Context *context = plan->context;
   FusionBlocker blocker = planner_fusion_blocker(plan->planner, reader, tensor);
-  if (tensor->kept && !tensor->branch && (blocker == BLOCKER_NONE || blocker > BLOCKER_INPUT))
-    return (PlanBlocker){"its layout was asked for", "its layout was asked for"};
+  if (tensor->kept && !tensor->branch && (blocker == BLOCKER_NONE || blocker > BLOCKER_INPUT)) {
+    const char *why = tensor->cheaper_kept ? "the plan costs less where it is stored"
+                                           : "its layout was asked for";
+    return (PlanBlocker){why, why};
+  }
   const char *name = reader ? planner_stage_name(reader) : "";
   switch (blocker) {
   case BLOCKER_OUTPUT: return (PlanBlocker){"an output of the model", "it is an output"};

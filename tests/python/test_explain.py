@@ -124,7 +124,7 @@ def test_long_rows_are_turned_before_a_convolution_walks_channels(tmp_path):
 
 def encoder(folder):
     """Attention's softmax after a product, a normalisation, elementwise operators, a transpose, a
-    node that nothing needs."""
+    node that nothing needs. The optimal plan of so few elements stores the transpose."""
     nodes = [
         helper.make_node("MatMul", ["x", "w1"], ["a"], "first"),
         helper.make_node("Add", ["a", "b1"], ["b"], "bias"),
@@ -143,7 +143,7 @@ def encoder(folder):
 
 def test_plan_says_what_is_fused_and_what_is_not(tmp_path):
     path = encoder(tmp_path)
-    kernels = {k["name"]: k for k in json.loads(pleat("plan", path, "--json"))["joins"]
+    kernels = {k["name"]: k for k in json.loads(pleat("plan", path, "--policy", "forward", "--json"))["joins"]
                if not k["rewrite"]}
     assert kernels["first"]["operators"] == ["first", "bias", "relu"]
     assert kernels["norm"]["by_rows"] and kernels["soft"]["by_rows"]
@@ -154,13 +154,13 @@ def test_plan_says_what_is_fused_and_what_is_not(tmp_path):
     assert kernels["soft"]["because"] == "last needs each element 16 times"
     assert kernels["last"]["because"] == "it is an output"
     assert 0 < kernels["first"]["cycles"] < kernels["scores"]["cycles"] * 100
-    table = pleat("plan", path, "--fusion")
+    table = pleat("plan", path, "--policy", "forward", "--fusion")
     assert "first + bias + relu" in table and "soft, row by row" in table
-    text = pleat("plan", path)
+    text = pleat("plan", path, "--policy", "forward")
     assert "2 of them row by row · 1 only move elements, which are read in place" in text
     assert "1 that no output needs" in text
     assert "  its reader works on whole rows (" in text
-    assert "in memory: 2 operators read it" in pleat("plan", path, "--why", "d")
+    assert "in memory: 2 operators read it" in pleat("plan", path, "--policy", "forward", "--why", "d")
 
 
 def test_reasons_against_fusion(tmp_path):
@@ -189,7 +189,7 @@ def test_reasons_of_reductions_and_repetitions(tmp_path):
 
 
 def test_inspect_places_every_operator(tmp_path):
-    lines = {line.split()[0]: line for line in pleat("inspect", encoder(tmp_path)).splitlines()}
+    lines = {line.split()[0]: line for line in pleat("inspect", encoder(tmp_path), "--policy", "forward").splitlines()}
     assert " LayerNormalization " in lines["norm"] and "kernel:" in lines["norm"]
     number = lines["scores"].split("kernel:")[1]
     assert lines["turn"].endswith(f"read-by:{number}")
