@@ -165,6 +165,12 @@ bool expr_is_barrier(const Expr *e) {
   return e->op == EXPR_INTRINSIC && !strcmp(e->as.s, "tvm_storage_sync");
 }
 
+Stmt *stmt_barrier(Context *context, const char *scope) {
+  Expr *operand = expr_string(context, scope);
+  return stmt_evaluate(context, expr_raw(context, EXPR_INTRINSIC, DTYPE_VOID,
+                                         str_intern(context, "tvm_storage_sync"), &operand, 1));
+}
+
 // A barrier of a scope that is not known waits for all threads.
 Wait expr_wait(const Expr *e) {
   if (!expr_is_barrier(e)) return expr_exchange(e) ? WAIT_WARP : WAIT_NONE;

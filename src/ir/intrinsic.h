@@ -55,6 +55,7 @@ typedef enum Wait { WAIT_NONE, WAIT_WARP, WAIT_BLOCK, WAIT_GRID } Wait;
 Wait expr_wait(const Expr *e);    // of this call alone: a barrier, or an exchange
 Wait stmt_wait(Stmt *s);          // the widest one in the statement
 const char *wait_text(Wait wait); // "the threads of a block"
+Stmt *stmt_barrier(Context *context, const char *scope); // T.tvm_storage_sync(scope)
 // Is `thread` an axis of blocks, and not one of the threads in a block?
 bool thread_is_block(const char *thread);
 

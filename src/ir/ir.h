@@ -481,6 +481,8 @@ Stmt *stmt_for(Context *context, Expr *var, Expr *min, Expr *extent, LoopKind ki
 // The axis, 0 to 2, of a loop over the threads of a block, or over blocks (*is_block) unless
 // is_block is NULL; -1 for other loops, virtual threads included.
 int loop_thread_axis(const Stmt *loop, bool *is_block);
+Expr **stmt_defined_var(Stmt *s);           // of a loop, let or allocation; NULL: it defines none
+bool loop_is_virtual(const Stmt *loop);     // over virtual threads
 bool loop_is_partitioned(const Stmt *loop); // is lowering to cut it where conditions change?
 // Whether the threads of a loop over `thread` share memory of this scope.
 bool scope_is_shared_by(const char *scope, const char *thread);

@@ -57,6 +57,21 @@ int loop_thread_axis(const Stmt *loop, bool *is_block) {
   return *axis >= 'x' && *axis <= 'z' && !axis[1] ? *axis - 'x' : -1;
 }
 
+Expr **stmt_defined_var(Stmt *s) {
+  switch (s->kind) {
+  case STMT_FOR: return &s->as.loop.var;
+  case STMT_LET: return &s->as.let.var;
+  case STMT_ALLOCATE: return &s->as.allocate.var;
+  case STMT_ALLOCATE_CONST: return &s->as.allocate_const.var;
+  default: return NULL;
+  }
+}
+
+bool loop_is_virtual(const Stmt *loop) {
+  return loop->kind == STMT_FOR && loop->as.loop.kind == LOOP_THREAD &&
+         !strncmp(loop->as.loop.thread, "vthread", strlen("vthread"));
+}
+
 bool scope_is_shared_by(const char *scope, const char *thread) {
   bool is_block = !strncmp(thread, "blockIdx", strlen("blockIdx"));
   if (!strncmp(scope, "global", strlen("global"))) return true;

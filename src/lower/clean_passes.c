@@ -172,16 +172,6 @@ PrimFunc *lower_remove_undefined(LowerState *state, PrimFunc *func) {
 
 // ---- Definitions
 
-static Expr **defined_var(Stmt *s) {
-  switch (s->kind) {
-  case STMT_FOR: return &s->as.loop.var;
-  case STMT_LET: return &s->as.let.var;
-  case STMT_ALLOCATE: return &s->as.allocate.var;
-  case STMT_ALLOCATE_CONST: return &s->as.allocate_const.var;
-  default: return NULL;
-  }
-}
-
 static Expr *var_like(Context *context, const Expr *var) {
   const Var *v = var->as.var;
   return v->scope ? expr_data_var(context, v->name, v->pointee, v->scope)
@@ -191,7 +181,7 @@ static Expr *var_like(Context *context, const Expr *var) {
 // A definition of a variable that is defined before becomes one of a new variable.
 static Stmt *rename_one(Rewriter *rewriter, Stmt *s) {
   Map *seen = rewriter->env;
-  Expr **place = defined_var(s);
+  Expr **place = stmt_defined_var(s);
   if (!place) return NULL;
   Expr *var = *place;
   if (!map_contains(seen, var)) {
@@ -201,7 +191,7 @@ static Stmt *rename_one(Rewriter *rewriter, Stmt *s) {
   Expr *fresh = var_like(rewriter->context, var);
   Stmt *next = lower_with_body(rewriter->context, s,
                                lower_substitute(rewriter->context, lower_body(s), var, fresh));
-  *defined_var(next) = fresh;
+  *stmt_defined_var(next) = fresh;
   map_put(seen, fresh, fresh);
   return rewrite_stmt_children(rewriter, next);
 }

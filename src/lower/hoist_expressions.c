@@ -42,12 +42,8 @@ typedef struct ConditionSearch {
 
 static bool note_definition(Visitor *visitor, Stmt *s) {
   ConditionSearch *search = visitor->env;
-  Expr *var = s->kind == STMT_FOR              ? s->as.loop.var
-              : s->kind == STMT_LET            ? s->as.let.var
-              : s->kind == STMT_ALLOCATE       ? s->as.allocate.var
-              : s->kind == STMT_ALLOCATE_CONST ? s->as.allocate_const.var
-                                               : NULL;
-  if (var) map_put(&search->defined, var, var);
+  Expr **var = stmt_defined_var(s);
+  if (var) map_put(&search->defined, *var, *var);
   return true;
 }
 

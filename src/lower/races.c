@@ -134,8 +134,7 @@ static bool is_shared(const Stmt *loop, const Buffer *buffer) {
 }
 
 static bool is_over_threads(const Stmt *s) {
-  return s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD &&
-         !strncmp(s->as.loop.thread, "threadIdx", strlen("threadIdx"));
+  return loop_thread_axis(s, NULL) >= 0;
 }
 
 static bool see_threads(Visitor *visitor, Stmt *s) {

@@ -146,12 +146,6 @@ static bool any_conflict(Syncing *f, const AccessList *a, const AccessList *b) {
   return false;
 }
 
-static Stmt *barrier(Syncing *f) {
-  Expr *scope = expr_string(f->context, f->scope);
-  return stmt_evaluate(f->context, expr_raw(f->context, EXPR_INTRINSIC, DTYPE_VOID,
-                                            str_intern(f->context, "tvm_storage_sync"), &scope, 1));
-}
-
 // ---- What differs between threads
 
 static bool see_varying(Visitor *visitor, Expr *e) {
@@ -172,8 +166,7 @@ static bool is_uniform(const Syncing *f, Expr *e) {
 }
 
 static bool is_thread_loop(const Stmt *s) {
-  return s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD &&
-         !strncmp(s->as.loop.thread, "threadIdx", strlen("threadIdx"));
+  return loop_thread_axis(s, NULL) >= 0;
 }
 
 // ---- Statements
@@ -211,7 +204,7 @@ static Stmt *place_seq(Syncing *f, Stmt *s, Summary *out) {
     Summary next;
     Stmt *item = place(f, s->as.seq.items[i], &next);
     if (any_conflict(f, &out->last, &next.first)) {
-      array_push(&f->context->arena, &items, barrier(f));
+      array_push(&f->context->arena, &items, stmt_barrier(f->context, f->scope));
       follow(f->context, out, &(Summary){0});
     }
     array_push(&f->context->arena, &items, item);
@@ -291,7 +284,7 @@ static Stmt *place_between(Syncing *f, Stmt *body, const VarRange *range, const 
   }
   Stmt **all = arena_array(&context->arena, Stmt *, count + 1);
   for (int i = 0; i < count; i++) all[i + (i >= at)] = items[i];
-  all[at] = barrier(f);
+  all[at] = stmt_barrier(f->context, f->scope);
   return stmt_seq(context, all, count + 1);
 }
 
@@ -395,9 +388,7 @@ static bool see_store(Visitor *visitor, Stmt *s) {
 
 static bool find_virtual(Visitor *visitor, Stmt *s) {
   const Stmt **found = visitor->env;
-  bool is_virtual = s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD &&
-                    !strncmp(s->as.loop.thread, "vthread", strlen("vthread"));
-  if (is_virtual && !*found) *found = s;
+  if (loop_is_virtual(s) && !*found) *found = s;
   return !*found;
 }
 

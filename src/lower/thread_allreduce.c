@@ -11,6 +11,7 @@
 //
 // The threads that do not take part in the reduction have a row of the shared memory each. All
 // threads get the result. TVM has shorter code for GPUs whose warps can exchange values.
+#include "ir/intrinsic.h"
 #include "lower/pass.h"
 
 enum { MOST_BLOCK = 65536, MOST_VALUES = 16 }; // threads of a block, values of a reduction
@@ -121,12 +122,6 @@ static bool read_call(const ThreadReduction *r, Allreduce *a, const Expr *call) 
 
 // ---- Code
 
-static Stmt *barrier(Context *context) {
-  Expr *scope = expr_string(context, "shared");
-  return stmt_evaluate(context, expr_raw(context, EXPR_INTRINSIC, DTYPE_VOID,
-                                         str_intern(context, "tvm_storage_sync"), &scope, 1));
-}
-
 // The index in shared memory of a column of this thread's row.
 static Expr *place_of(const Allreduce *a, Expr *column) {
   Expr *columns = expr_int(a->context, DTYPE_INT32, a->columns);
@@ -176,7 +171,7 @@ static Stmt *tree_level(const Allreduce *a, const Expr *reducer, int64_t active,
 
 static void push_all(const Allreduce *a, PtrArray *out, Stmt *(*make)(const Allreduce *a, int i)) {
   for (int i = 0; i < a->count; i++) array_push(&a->context->arena, out, make(a, i));
-  array_push(&a->context->arena, out, barrier(a->context));
+  array_push(&a->context->arena, out, stmt_barrier(a->context, "shared"));
 }
 
 static Stmt *store_value(const Allreduce *a, int i) {
@@ -208,7 +203,7 @@ static Stmt *make_tree(Allreduce *a, const Expr *reducer) {
   for (int64_t left = a->columns; left > 1; left = power_below(left)) {
     int64_t step = power_below(left);
     array_push(&context->arena, &body, tree_level(a, reducer, left - step, step));
-    array_push(&context->arena, &body, barrier(context));
+    array_push(&context->arena, &body, stmt_barrier(context, "shared"));
   }
   push_all(a, &body, store_result);
   Stmt *all = stmt_seq(context, (Stmt **)body.items, body.count);

@@ -230,9 +230,7 @@ static Stmt *inject(Rewriter *rewriter, Stmt *s) {
   LowerState *state = rewriter->env;
   Context *context = rewriter->context;
   Arena *arena = &context->arena;
-  bool is_virtual = s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD &&
-                    strncmp(s->as.loop.thread, "vthread", strlen("vthread")) == 0;
-  if (!is_virtual) return s;
+  if (!loop_is_virtual(s)) return s;
   VirtualThreads threads = {
       .context = context, .loop = s, .differing = map_new(arena), .inside = map_new(arena)};
   if (!expr_is_int(s->as.loop.min, 0) || !expr_as_int(s->as.loop.extent, &threads.count))

@@ -239,12 +239,6 @@ static Stmt *rewrite_own(Exchanges *x, Stmt *s) {
   return next;
 }
 
-static Stmt *barrier(const Exchanges *x) {
-  Expr *scope = expr_string(x->context, "warp");
-  return stmt_evaluate(x->context, expr_raw(x->context, EXPR_INTRINSIC, DTYPE_VOID,
-                                            str_intern(x->context, "tvm_storage_sync"), &scope, 1));
-}
-
 // `body` after the exchange, which binds its variable.
 static Stmt *with_exchange(Exchanges *x, const Shuffle *s, Stmt *body) {
   Context *context = x->context;
@@ -258,7 +252,7 @@ static Stmt *with_exchange(Exchanges *x, const Shuffle *s, Stmt *body) {
   Expr *from = x->known ? source_of(context, s, number, count) : own;
   PtrArray items = {0};
   array_push(&context->arena, &items, stmt_store(context, memory, &own, 1, s->value));
-  if (x->known) array_push(&context->arena, &items, barrier(x));
+  if (x->known) array_push(&context->arena, &items, stmt_barrier(x->context, "warp"));
   Expr *value = expr_load(context, memory, &from, 1);
   array_push(&context->arena, &items, stmt_let(context, s->var, value, body));
   return stmt_allocate(context, memory, stmt_seq(context, (Stmt **)items.items, items.count));

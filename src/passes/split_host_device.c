@@ -32,12 +32,8 @@ typedef struct KernelUses {
 
 static bool define(Visitor *visitor, Stmt *s) {
   KernelUses *uses = visitor->env;
-  const Expr *var = s->kind == STMT_FOR        ? s->as.loop.var
-                    : s->kind == STMT_LET      ? s->as.let.var
-                    : s->kind == STMT_ALLOCATE ? s->as.allocate.var
-                                               : NULL;
-  if (s->kind == STMT_ALLOCATE_CONST) var = s->as.allocate_const.var;
-  if (var) map_put(&uses->defined, var, var);
+  Expr **var = stmt_defined_var(s);
+  if (var) map_put(&uses->defined, *var, *var);
   return true;
 }
 

@@ -434,11 +434,12 @@ const AliasPlace *aliases_place(Context *context, const Buffer *inner, const Buf
   return arena_copy(&context->arena, &place, sizeof place);
 }
 
-static const char *layout_obstacle(Context *context, const PrimFunc *func, const Buffer *buffer) {
-  Aliases aliases = aliases_find(context, func, buffer);
-  if (!aliases_layout_obstacle(&aliases)) return NULL;
-  aliases = aliases_find(context, aliases_resolve(context, func, (Buffer *)buffer), buffer);
-  return aliases_layout_obstacle(&aliases);
+const char *aliases_find_resolved(Context *context, PrimFunc **func, Buffer *buffer, Aliases *out) {
+  *out = aliases_find(context, *func, buffer);
+  if (!aliases_layout_obstacle(out)) return NULL;
+  *func = aliases_resolve(context, *func, buffer);
+  *out = aliases_find(context, *func, buffer);
+  return aliases_layout_obstacle(out);
 }
 
 AliasStorages aliases_analyze(Context *context, const PrimFunc *func) {
@@ -455,7 +456,10 @@ AliasStorages aliases_analyze(Context *context, const PrimFunc *func) {
     for (int a = 0; a < storage->buffers.count; a++)
       for (int b = a + 1; b < storage->buffers.count; b++)
         array_push(&context->arena, &storage->pairs, compare(&comparison, storage, a, b));
-    storage->obstacle = layout_obstacle(context, func, storage->buffers.items[0].buffer);
+    Aliases aliases;
+    PrimFunc *changed = (PrimFunc *)func;
+    storage->obstacle = aliases_find_resolved(context, &changed,
+                                              (Buffer *)storage->buffers.items[0].buffer, &aliases);
   }
   return c.storages;
 }

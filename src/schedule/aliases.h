@@ -25,6 +25,9 @@ const char *aliases_layout_obstacle(const Aliases *aliases);
 // Makes accesses of views of the buffer's regions, and of declared buffers with another shape over
 // its memory, accesses of the buffer, where the places of their elements are proved.
 PrimFunc *aliases_resolve(Context *context, const PrimFunc *func, Buffer *buffer);
+// Finds the buffer's aliases, in the function or, where they cannot change together, in the one
+// that aliases_resolve makes, which *func then is. Returns the obstacle that is left, or NULL.
+const char *aliases_find_resolved(Context *context, PrimFunc **func, Buffer *buffer, Aliases *out);
 
 // ---- All memory of a function ------------------------------------------------------------------
 

@@ -105,6 +105,10 @@ static bool read_operation(const ReducedResults *f, ReducedBuffer *r) {
   return true;
 }
 
+static ExprOp or_equal(const Choice *c) {
+  return c->better == EXPR_GT ? EXPR_GE : EXPR_LE;
+}
+
 // The condition under which the first of two equal elements stays. EXPR_AND: its carried value
 // is an index, and that of the other one is none or no smaller; the index of the init is negative.
 static Expr *is_first(Context *context, ExprOp among, Expr *a, Expr *b) {
@@ -117,8 +121,7 @@ static Expr *is_first(Context *context, ExprOp among, Expr *a, Expr *b) {
 
 Expr *choice_keeps_first(Context *context, const Choice *c, Expr *const *a, Expr *const *b) {
   Expr *better = expr_binary(context, c->better, a[c->key], b[c->key]);
-  if (c->among == EXPR_SELECT)
-    return expr_binary(context, c->better == EXPR_GT ? EXPR_GE : EXPR_LE, a[c->key], b[c->key]);
+  if (c->among == EXPR_SELECT) return expr_binary(context, or_equal(c), a[c->key], b[c->key]);
   Expr *equal = expr_binary(context, EXPR_EQ, a[c->key], b[c->key]);
   Expr *first = is_first(context, c->among, a[c->carried], b[c->carried]);
   return expr_binary(context, EXPR_OR, better, expr_binary(context, EXPR_AND, equal, first));
@@ -127,9 +130,8 @@ Expr *choice_keeps_first(Context *context, const Choice *c, Expr *const *a, Expr
 // True for a condition by which a choice of the key alone takes the better one.
 static bool chooses_key(Context *context, const Choice *c, const Expr *condition, Expr *const *a,
                         Expr *const *b) {
-  ExprOp or_equal = c->better == EXPR_GT ? EXPR_GE : EXPR_LE;
   return condition == expr_binary(context, c->better, a[c->key], b[c->key]) ||
-         condition == expr_binary(context, or_equal, a[c->key], b[c->key]) ||
+         condition == expr_binary(context, or_equal(c), a[c->key], b[c->key]) ||
          condition == choice_keeps_first(context, c, a, b);
 }
 
@@ -183,13 +185,12 @@ Expr *reduced_value(const ReducedResults *f, int i, Expr *const *a, Expr *const 
   const Choice *c = &f->choice;
   Expr *loads[2] = {f->results[0].load, f->results[1].load};
   Expr *terms[2] = {f->results[0].term, f->results[1].term};
-  ExprOp or_equal = c->better == EXPR_GT ? EXPR_GE : EXPR_LE;
   const Expr *old = r->value->args[0];
   Expr *condition = choice_keeps_first(context, c, a, b);
   if (old == expr_binary(context, c->better, loads[c->key], terms[c->key]))
     condition = expr_binary(context, c->better, a[c->key], b[c->key]);
-  else if (old == expr_binary(context, or_equal, loads[c->key], terms[c->key]))
-    condition = expr_binary(context, or_equal, a[c->key], b[c->key]);
+  else if (old == expr_binary(context, or_equal(c), loads[c->key], terms[c->key]))
+    condition = expr_binary(context, or_equal(c), a[c->key], b[c->key]);
   return r->value->op == EXPR_SELECT ? expr_select(context, condition, a[i], b[i])
                                      : expr_if_then_else(context, condition, a[i], b[i]);
 }

@@ -51,11 +51,7 @@ Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *
 // Finds all aliases, which change together, after those with another shape have become accesses of
 // the buffer. False after a refusal.
 static bool find_aliases(Schedule *schedule, const Stmt *at, Buffer *buffer, Aliases *out) {
-  *out = aliases_find(schedule->context, schedule->func, buffer);
-  if (!aliases_layout_obstacle(out)) return true;
-  schedule->func = aliases_resolve(schedule->context, schedule->func, buffer);
-  *out = aliases_find(schedule->context, schedule->func, buffer);
-  const char *why = aliases_layout_obstacle(out);
+  const char *why = aliases_find_resolved(schedule->context, &schedule->func, buffer, out);
   return !why || schedule_refuse(schedule, at->pos, "the layout of '%s' cannot change: %s",
                                  buffer->name, why);
 }

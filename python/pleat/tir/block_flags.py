@@ -22,7 +22,8 @@ def _is_loop(node):
     return hasattr(node, "loop_var")
 
 
-def _is_block(node):
+def is_block(node):
+    """Is the node a block?"""
     return hasattr(node, "name_hint") and hasattr(node, "iter_vars")
 
 
@@ -34,7 +35,7 @@ class _Tree:
         self._add(root, ())
 
     def _add(self, node, around):
-        if _is_loop(node) or _is_block(node):
+        if _is_loop(node) or is_block(node):
             self.around[id(node)] = around
             around = (*around, node)
         elif hasattr(node, "iter_values"):
@@ -173,7 +174,7 @@ def flags_of(root, block, scope_of):
         sources = [d.src.stmt for d in scope.get_deps_by_dst(inner) if d.kind.name == "RAW"]
         return _is_covered(tree, inner.stmt, sources)
 
-    outer = next((node for node in reversed(tree.around[id(block)]) if _is_block(node)), None)
+    outer = next((node for node in reversed(tree.around[id(block)]) if is_block(node)), None)
     region_cover = True
     if outer is not None:
         scope = scope_of(outer)

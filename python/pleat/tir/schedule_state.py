@@ -3,7 +3,7 @@
 import enum
 
 from pleat.tir import stmt_functor
-from pleat.tir.block_flags import CachedFlags, flags_of  # noqa: F401 (TVM has the name here)
+from pleat.tir.block_flags import CachedFlags, flags_of, is_block  # noqa: F401 (TVM has the name here)
 
 
 class DepKind(enum.IntEnum):
@@ -132,6 +132,6 @@ def parts_of(node):
 def blocks_inside(block):
     """The blocks inside of a block that are in no other block there, in their order."""
     blocks = [node for part in (block.init, block.body) if part is not None
-              for node in parts_of(part) if hasattr(node, "name_hint") and hasattr(node, "iter_vars")]
+              for node in parts_of(part) if is_block(node)]
     inner = {id(node) for outer in blocks for node in parts_of(outer.body) if node is not outer}
     return [node for node in blocks if id(node) not in inner]

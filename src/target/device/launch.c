@@ -64,8 +64,7 @@ static bool add_loop(LaunchSearch *f, const Stmt *loop) {
   bool is_block;
   int axis = loop_thread_axis(loop, &is_block);
   if (axis >= 0) return is_block ? add_blocks(f, loop, axis) : add_threads(f, loop, axis);
-  return !strncmp(loop->as.loop.thread, "vthread", 7) ||
-         refuse(f, loop, "is not over threads that a device has");
+  return loop_is_virtual(loop) || refuse(f, loop, "is not over threads that a device has");
 }
 
 // Several statements one after the other, a condition and a serial loop order what is in them.
