@@ -9,11 +9,17 @@ PLEAT = str(pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).reso
 SECONDS = 300
 
 
-def pleat(*arguments, status=0, **options):
-    """Standard output; the errors where the status says that there are some."""
+def run_pleat(*arguments, status=0, **options):
+    """The finished process, with its standard output and its messages as text."""
     done = subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True, check=False,
                           timeout=SECONDS, env=dict(os.environ, TERM="dumb"), **options)
     assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+def pleat(*arguments, status=0, **options):
+    """Standard output; the errors where the status says that there are some."""
+    done = run_pleat(*arguments, status=status, **options)
     return done.stderr if status else done.stdout
 
 
