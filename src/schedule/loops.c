@@ -34,6 +34,32 @@ void loop_drop_unit_iters(Schedule *schedule, LoopRef loop, const StepValue *kee
 
 // ---- Split -----------------------------------------------------------------------------------
 
+// The bindings of a block as the analyzer writes them; loops of one iteration stay in them.
+static Stmt *simplify_bindings(void *env, Stmt *s) {
+  Schedule *schedule = env;
+  Context *context = schedule->context;
+  Path path;
+  VarRange *loops;
+  path_to_stmt(schedule, s, &path);
+  int count = path_ranges(schedule, &path, path.count - 1, &loops);
+  Analyzer *analyzer = analyzer_new(context);
+  for (int i = 0; i < count; i++)
+    analyzer_bind_kept(analyzer, loops[i].var, loops[i].min, loops[i].extent);
+  Block *copy = block_copy(context, s->as.block);
+  copy->vars =
+      arena_copy(&context->arena, copy->vars, sizeof *copy->vars * (size_t)copy->var_count);
+  for (int i = 0; i < copy->var_count; i++)
+    copy->vars[i].binding = analyzer_simplify(analyzer, copy->vars[i].binding);
+  return stmt_with_block(context, s, copy);
+}
+
+static void loop_simplify_bindings(Schedule *schedule, LoopRef loop) {
+  Path path;
+  if (!path_to_loop(schedule, loop, &path)) return;
+  Stmt *s = stmt_map_blocks(schedule->context, path_end(&path), simplify_bindings, schedule);
+  schedule_set_body(schedule, path_replace(schedule->context, &path, path.count - 1, s));
+}
+
 typedef struct Split {
   Schedule *schedule;
   Stmt *loop;
@@ -182,6 +208,7 @@ bool step_split(Schedule *schedule, StepCall *call) {
     s = loop_like(context, split.loop, vars[i], expr_index(context, 0), split.extents[i], s);
   schedule_set_body(schedule, path_replace(context, &path, path.count - 1, s));
   loop_drop_unit_iters(schedule, vars[0], &call->args[2]);
+  loop_simplify_bindings(schedule, vars[0]);
   for (int i = 0; i < split.count; i++) step_result(schedule, call, value_loop(vars[i]));
   return true;
 }
@@ -224,23 +251,24 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
   for (int i = 0; i < count; i++)
     if (path.items[top + i]->as.loop.var->type.bits > type.bits)
       type = path.items[top + i]->as.loop.var->type;
-  Expr *fused = expr_var(context, text_string(&name), type), *rest = fused;
-  Expr *extent = expr_int(context, type, 1);
+  Expr *fused = expr_var(context, text_string(&name), type);
+  Expr *inside = expr_int(context, type, 1); // the iterations of the loops inside of loop i
   Map vars = map_new(&context->arena);
   int first = 0; // the outermost loop with several iterations
   while (first < count - 1 && loop_const_extent(path.items[top + first]) == 1) first++;
-  for (int i = count - 1; i >= 0; i--) {
+  for (int i = count - 1; i >= 0; i--) { // fused % (extent * inside) // inside
     Stmt *loop = path.items[top + i];
+    Expr *extent = expr_mul(context, loop->as.loop.extent, inside);
     Expr *digit = i < first    ? expr_int(context, type, 0)
-                  : i == first ? rest
-                               : expr_floor_mod(context, rest, loop->as.loop.extent);
+                  : i == first ? fused
+                               : expr_floor_mod(context, fused, extent);
+    digit = expr_floor_div(context, digit, inside);
     digit = expr_add(context, digit, loop->as.loop.min);
     map_put(&vars, loop->as.loop.var, expr_cast(context, loop->as.loop.var->type, digit));
-    rest = expr_floor_div(context, rest, loop->as.loop.extent);
-    extent = expr_mul(context, extent, loop->as.loop.extent);
+    inside = extent;
   }
   Stmt *body = substitute_stmt(context, path_end(&path)->as.loop.body, &vars, NULL);
-  Stmt *s = loop_like(context, path.items[top], fused, expr_index(context, 0), extent, body);
+  Stmt *s = loop_like(context, path.items[top], fused, expr_index(context, 0), inside, body);
   schedule_set_body(schedule, path_replace(context, &path, top, s));
   loop_drop_unit_iters(schedule, fused, &call->args[1]);
   step_result(schedule, call, value_loop(fused));

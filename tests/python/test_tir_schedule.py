@@ -65,6 +65,20 @@ def test_steps_and_their_results():
     assert "T.vectorized(8)" in sch.func.script() and sch.func.script() in sch.mod.script()
 
 
+def test_bindings_have_the_form_of_tvm():
+    sch = tir.Schedule(matmul)
+    i, j, k = sch.get_loops("product")
+    outer, inner = sch.split(i, factors=[None, 6])
+    sch.split(outer, factors=[3, 1])
+    assert "i_0_0 * 6 + i_0_1 * 6 + i_1)" in sch.mod.script()
+    sch.fuse(j, k)
+    check(sch)
+    sch = tir.Schedule(matmul)
+    sch.fuse(*sch.get_loops("product"))
+    assert "i_j_k_fused // 210)" in sch.mod.script() and "i_j_k_fused % 210 // 7)" in sch.mod.script()
+    check(sch)
+
+
 def test_layouts():
     sch = tir.Schedule(pleat.IRModule({"main": matmul, "other": matmul}))
     sch.transform_layout("product", ("write", 0), lambda i, j: [j // 4, i, j % 4])
