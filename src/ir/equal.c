@@ -213,9 +213,19 @@ static bool same_node_attrs(Comparison *c, const Node *a, const Node *b) {
   return true;
 }
 
+// The value of an attribute, whose key may have the prefix of either generation of TVM's names:
+// `tir.noalias` is `tirx.noalias`.
+static const Expr *value_of(Comparison *c, const Attrs *attrs, const char *key) {
+  const Expr *value = attrs_get(attrs, key);
+  if (value) return value;
+  if (!strncmp(key, "tir.", 4)) return attrs_get(attrs, str_format(c->context, "tirx.%s", key + 4));
+  if (!strncmp(key, "tirx.", 5)) return attrs_get(attrs, str_format(c->context, "tir.%s", key + 5));
+  return NULL;
+}
+
 static bool same_attrs(Comparison *c, const Attrs *a, const Attrs *b) {
   for (int i = 0; i < a->count; i++) {
-    const Expr *other = attrs_get(b, a->items[i].key);
+    const Expr *other = value_of(c, b, a->items[i].key);
     if (attribute_is_dialect(a->items[i].key)) continue;
     if (!other) return differ(c, "attribute '%s': only the first has it", a->items[i].key);
     if (!same_attribute(c, a->items[i].value, other))
@@ -223,7 +233,7 @@ static bool same_attrs(Comparison *c, const Attrs *a, const Attrs *b) {
                     brief(c, other));
   }
   for (int i = 0; i < b->count; i++)
-    if (!attrs_get(a, b->items[i].key) && !attribute_is_dialect(b->items[i].key))
+    if (!value_of(c, a, b->items[i].key) && !attribute_is_dialect(b->items[i].key))
       return differ(c, "attribute '%s': only the second has it", b->items[i].key);
   return true;
 }

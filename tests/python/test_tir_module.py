@@ -126,6 +126,14 @@ def test_hashes_differ_where_programs_do():
     assert ir.structural_hash(renamed) == ir.structural_hash(matmul)
 
 
+def test_attributes_of_both_generations_are_equal():
+    classic, newer = (matmul.with_attr(key, True) for key in ("tir.noalias", "tirx.noalias"))
+    assert ir.structural_equal(classic, newer) and ir.structural_equal(newer, classic)
+    assert ir.structural_hash(classic) == ir.structural_hash(newer)
+    assert not ir.structural_equal(classic, matmul.with_attr("tirx.noalias", False))
+    assert not ir.structural_equal(matmul, newer)
+
+
 def test_nodes_are_compared_up_to_what_they_define():
     again = from_source(matmul.script())
     assert not ir.structural_equal(matmul.body, again.body)  # the buffers are parameters
