@@ -132,8 +132,11 @@ Expr **parse_indices(Parser *parser, const PyNode *node, Buffer *buffer) {
 
 static bool region_axis(Parser *parser, const PyNode *item, Region *region, int axis) {
   Expr **min = &region->min[axis], **extent = &region->extent[axis];
-  if (item->kind == PY_SLICE)
-    return slice_bounds(parser, item, region->buffer->shape[axis], min, extent);
+  if (item->kind == PY_SLICE) {
+    if (!slice_bounds(parser, item, region->buffer->shape[axis], min, extent)) return false;
+    if ((*extent)->op == EXPR_SUB) *extent = simplified(parser, *extent); // i - 1:i + 2 has 3
+    return true;
+  }
   *min = index_value(parser, item);
   if (!*min) return false;
   *extent = expr_int(parser->context, (*min)->type, 1);

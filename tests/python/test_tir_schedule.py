@@ -630,6 +630,8 @@ def test_choices_are_drawn_by_seed():
 def test_stated_ranges():
     sch = tir.Schedule(matmul)
     sch.annotate_buffer_access("relu", 0, "read", lambda i, j: ((i, i + 1), (0, N)))
+    stated = matmul.script().replace("T.reads(product[vi, vj])\n", "T.reads(product[vi - 1:vi + 2, vj])\n")
+    assert "product[vi - 1:vi - 1 + 3, vj]" in pleat.script.from_source(stated).script()
     assert f"T.reads(product[vi, 0:{N}])" in sch.func.script()
     with pytest.raises(ScheduleError, match="not proved to cover"):
         sch.annotate_buffer_access("relu", 0, "read", lambda i, j: ((i, i + 1), (1, N)))
