@@ -191,6 +191,8 @@ def _named_main(thing):
 
 
 def _without_block_names(module):
+    module = pleat.IRModule({str(name): function.without_attr("global_symbol")
+                             for name, function in module.items()})
     return pleat.script.from_source(re.sub(r'T\.block\("[^"]*"\)', 'T.block("block")', module.script()))
 
 
