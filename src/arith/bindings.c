@@ -4,6 +4,7 @@
 // themselves (arith/mixed_radix.h):
 //   v = io*16 + ii where io*16 + ii < 100        weights 1 and 16, cut to 100 by the predicate
 //   v = f // 7, u = f % 7 with f = io*16 + ii    both digits of the fused number f
+//   v = f // n, u = f % n for f in 32*n          the loops of 32 and of n iterations that f fuses
 // Each loop, and each fused number, must be used up by its digits, none of which is used twice. A
 // map of another form is enumerated when it is small, and rejected otherwise.
 #include "arith/mixed_radix.h"
@@ -109,10 +110,94 @@ static bool check_points(Analyzer *analyzer, const Block *block, const VarRange 
   return enumerate(analyzer, block, &domain, &space, vars);
 }
 
+// ---- Fused loops of symbolic extents
+
+typedef struct FusedLoop {
+  Analyzer *analyzer;
+  const VarRange *loops;
+  int count, at;    // the fused loop, -1: none was found
+  Expr *outer, *by; // the iterations of the loops that it fuses
+} FusedLoop;
+
+static int loop_of(const FusedLoop *fused, const Expr *e) {
+  int i = fused->count - 1;
+  while (i >= 0 && fused->loops[i].var != e) i--;
+  return i;
+}
+
+static bool is_at_least(Analyzer *analyzer, Expr *e, int64_t least) {
+  Context *context = analyzer->context;
+  return analyzer_prove(analyzer,
+                        expr_binary(context, EXPR_GE, e, expr_int(context, e->type, least)));
+}
+
+// Finds f // by or f % by of a loop f whose extent is a multiple of `by`, which is no number.
+static bool find_fused(Visitor *visitor, Expr *e) {
+  FusedLoop *fused = visitor->env;
+  Context *context = fused->analyzer->context;
+  if ((e->op != EXPR_FLOOR_DIV && e->op != EXPR_FLOOR_MOD) || fused->at >= 0) return true;
+  int at = loop_of(fused, e->args[0]);
+  if (at < 0 || e->args[1]->op == EXPR_INT || !expr_is_int(fused->loops[at].min, 0)) return true;
+  for (int i = 0; i < fused->count; i++)
+    if (expr_uses(e->args[1], fused->loops[i].var)) return true;
+  Expr *extent = expr_cast(context, e->type, fused->loops[at].extent), *by = e->args[1];
+  Expr *outer = analyzer_simplify(fused->analyzer, expr_floor_div(context, extent, by));
+  if (!analyzer_prove_equal(fused->analyzer, expr_mul(context, outer, by), extent)) return true;
+  // Where a loop has no iterations, neither has the fused one.
+  if (!is_at_least(fused->analyzer, outer, 1) && !is_at_least(fused->analyzer, by, 0)) return true;
+  fused->at = at, fused->outer = outer, fused->by = by;
+  return true;
+}
+
+// Replaces a fused loop by the two loops that it fuses. False when none is found.
+static bool take_apart(Analyzer *analyzer, Block *block, VarRange *loops, int *count) {
+  Context *context = analyzer->context;
+  FusedLoop fused = {analyzer, loops, *count, -1, NULL, NULL};
+  Visitor visitor = {.env = &fused, .enter_expr = find_fused};
+  for (int i = 0; i < block->var_count; i++) visit_expr(&visitor, block->vars[i].binding);
+  if (fused.at < 0) return false;
+  Expr *var = loops[fused.at].var, *zero = expr_int(context, var->type, 0);
+  VarRange outer = {expr_var(context, "outer", var->type), zero, fused.outer};
+  VarRange inner = {expr_var(context, "inner", var->type), zero, fused.by};
+  analyzer_bind(analyzer, outer.var, zero, outer.extent);
+  analyzer_bind(analyzer, inner.var, zero, inner.extent);
+  loops[fused.at] = outer;
+  loops[(*count)++] = inner;
+  Map parts = map_new(analyzer->arena);
+  map_put(&parts, var, expr_add(context, expr_mul(context, outer.var, fused.by), inner.var));
+  for (int i = 0; i < block->var_count; i++) {
+    Expr **binding = &block->vars[i].binding;
+    *binding = analyzer_simplify(analyzer, substitute_expr(context, *binding, &parts));
+  }
+  block->predicate =
+      analyzer_simplify(analyzer, substitute_expr(context, block->predicate, &parts));
+  return true;
+}
+
+// The same block in loops of which none is fused from loops of symbolic extents.
+static const Block *block_in_parts(Analyzer *analyzer, const Block *block, const VarRange **loops,
+                                   int *count) {
+  enum { MOST_PARTS = 8 };
+  Context *context = analyzer->context;
+  bool symbolic = false;
+  for (int i = 0; i < *count; i++) symbolic |= (*loops)[i].extent->op != EXPR_INT;
+  if (!symbolic) return block;
+  VarRange *parts = arena_array(&context->arena, VarRange, *count + MOST_PARTS);
+  if (*count) memcpy(parts, *loops, sizeof *parts * (size_t)*count);
+  Block *copy = block_copy(context, block);
+  copy->vars =
+      arena_copy(&context->arena, copy->vars, sizeof *copy->vars * (size_t)copy->var_count);
+  *loops = parts;
+  for (int i = 0; i < MOST_PARTS && take_apart(analyzer, copy, parts, count); i++) {
+  }
+  return copy;
+}
+
 const char *bindings_check(Analyzer *analyzer, const Block *block, const VarRange *loops,
                            int loop_count) {
   RadixCheck check = {.analyzer = analyzer};
   int mark = analyzer_mark(analyzer);
+  block = block_in_parts(analyzer, block, &loops, &loop_count);
   analyzer_enter(analyzer);
   bool good = check_numbers(&check, block, loops, loop_count);
   analyzer_leave(analyzer);

@@ -86,6 +86,7 @@ void block_bind_domain(Analyzer *analyzer, const Block *block) {
 
 Analyzer *path_analyzer(Schedule *schedule, const Path *path, int depth) {
   Analyzer *analyzer = analyzer_new(schedule->context);
+  analyzer_assume_sizes(analyzer, schedule->func);
   for (int i = 0; i < depth; i++) {
     Stmt *s = path->items[i];
     if (s->kind == STMT_FOR)
