@@ -120,7 +120,7 @@ static Counts walk_target(const TargetRow *target, uint64_t first, uint64_t coun
 
 static void test_schedules_on_targets(void **state) {
   (void)state;
-  unsigned long long first = 0, count = 20;
+  unsigned long long first = 0, count = 10;
   const char *asked = getenv("PLEAT_RANDOM"), *name = getenv("PLEAT_TARGET");
   if (asked) sscanf(asked, "%llu:%llu", &first, &count);
   for (const TargetRow *row = target_table; row->name; row++) {
