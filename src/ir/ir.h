@@ -614,6 +614,7 @@ Buffer *rewrite_buffer(Rewriter *rewriter, Buffer *b);
 // whose own variable is replaced becomes its body.
 Expr *substitute_expr(Context *context, Expr *e, const Map *vars);
 Stmt *substitute_stmt(Context *context, Stmt *s, const Map *vars, const Map *buffers);
+Attrs substitute_attrs(Context *context, Attrs attrs, const Map *vars, const Map *buffers);
 // A copy of `s` in which every bound variable (of loops, blocks and lets) and every allocated
 // buffer is new, so that the copy may be put into the same function as the original.
 Stmt *stmt_renew(Context *context, Stmt *s);

@@ -49,6 +49,7 @@ PrimFunc *prim_func_specialize(Context *context, const PrimFunc *func, const Map
     result->buffers[at] = specialized(context, buffer, vars);
     map_put(&buffers, buffer, result->buffers[at]);
   }
+  result->attrs = substitute_attrs(context, func->attrs, vars, &buffers);
   Rewriter rewriter = {.context = context, .enter_stmt = without_empty};
   result->body = rewrite_stmt(&rewriter, substitute_stmt(context, func->body, vars, &buffers));
   return result;

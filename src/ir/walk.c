@@ -247,8 +247,23 @@ static MatchBuffer *rewrite_matches(Rewriter *rewriter, MatchBuffer *matches, in
   return result;
 }
 
+// Attributes may name variables and buffers.
+static Attrs rewrite_attrs(Rewriter *rewriter, Attrs attrs) {
+  Attrs result = attrs;
+  for (int i = 0; i < attrs.count; i++) {
+    Expr *value = rewrite_expr(rewriter, attrs.items[i].value);
+    if (value == attrs.items[i].value) continue;
+    if (result.items == attrs.items)
+      result.items = arena_copy(&rewriter->context->arena, attrs.items,
+                                sizeof *attrs.items * (size_t)attrs.count);
+    result.items[i].value = value;
+  }
+  return result;
+}
+
 static Block *rewrite_block(Rewriter *rewriter, Block *b) {
   Block next = *b;
+  next.annotations = rewrite_attrs(rewriter, b->annotations);
   next.allocs = rewrite_allocs(rewriter, b->allocs, b->alloc_count);
   next.matches = rewrite_matches(rewriter, b->matches, b->match_count);
   next.vars = rewrite_block_vars(rewriter, b->vars, b->var_count);
@@ -293,7 +308,11 @@ Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s) {
 #define EXPR(field) next.as.field = rewrite_expr(rewriter, s->as.field)
 #define BODY(field) next.as.field = s->as.field ? rewrite_stmt(rewriter, s->as.field) : NULL
   switch (s->kind) {
-  case STMT_FOR: EXPR(loop.var), EXPR(loop.min), EXPR(loop.extent), BODY(loop.body); break;
+  case STMT_FOR:
+    EXPR(loop.var), EXPR(loop.min), EXPR(loop.extent);
+    next.as.loop.annotations = rewrite_attrs(rewriter, s->as.loop.annotations);
+    BODY(loop.body);
+    break;
   case STMT_STORE:
     next.as.store.buffer = mapped_buffer(rewriter, s->as.store.buffer);
     next.as.store.indices = rewrite_exprs(rewriter, s->as.store.indices, s->as.store.rank);
@@ -310,6 +329,7 @@ Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s) {
   case STMT_ALLOCATE:
     EXPR(allocate.var);
     next.as.allocate.extents = rewrite_exprs(rewriter, s->as.allocate.extents, s->as.allocate.rank);
+    next.as.allocate.annotations = rewrite_attrs(rewriter, s->as.allocate.annotations);
     BODY(allocate.body);
     break;
   case STMT_ALLOCATE_CONST: EXPR(allocate_const.var), BODY(allocate_const.body); break;
@@ -383,6 +403,12 @@ Stmt *substitute_stmt(Context *context, Stmt *s, const Map *vars, const Map *buf
   Stmt *result = rewrite_stmt(&rewriter, s);
   arena_reset(&context->scratch, mark);
   return result;
+}
+
+Attrs substitute_attrs(Context *context, Attrs attrs, const Map *vars, const Map *buffers) {
+  if (!(vars && vars->count) && !(buffers && buffers->count)) return attrs;
+  Rewriter rewriter = substitution(context, &(Substitution){vars, buffers});
+  return rewrite_attrs(&rewriter, attrs);
 }
 
 // ---- Logical accesses

@@ -100,6 +100,7 @@ PrimFunc *lower_force_int32(LowerState *state, PrimFunc *func) {
   next->buffers = arena_array(&state->context->arena, Buffer *, func->param_count);
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i]) next->buffers[i] = narrow_buffer(&f, func->buffers[i]);
+  next->attrs = substitute_attrs(state->context, func->attrs, NULL, &f.buffers);
   next->body = rewrite_stmt(&f.rewriter, func->body);
   if (state->context->error_count > errors) return NULL;
   next = lower_narrow_types(state, next);

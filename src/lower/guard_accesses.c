@@ -332,7 +332,13 @@ static void add_alias(Guarding *g, Buffer *buffer) {
 
 // ---- Expressions
 
+// `e` is evaluated where the condition holds. One of several lanes decides for none: all lanes of
+// `e` are evaluated.
 static void check_under(Guarding *g, Expr *e, Expr *condition) {
+  if (condition->type.lanes > 1) {
+    check_expr(g, e);
+    return;
+  }
   int mark = analyzer_mark(g->analyzer);
   if (!expr_reads_memory(condition) || expr_is_pure(e)) analyzer_assume(g->analyzer, condition);
   array_push(&g->context->arena, &g->scope.inner, condition);
@@ -784,6 +790,7 @@ PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   bool done = func->guards || lower_facts_of(func) & LOWER_FACT_REGIONS;
   if (!state->options->guards || done) return func;
+  if (!lower_lanes_are_split(context, func->body)) return NULL;
   int64_t none = 0;
   Guarding g = {.state = state,
                 .context = context,

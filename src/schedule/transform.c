@@ -223,6 +223,16 @@ static Stmt *relayout_stmt(Rewriter *rewriter, Stmt *s) {
   return copy;
 }
 
+// Makes a new function that of the schedule, with the new buffers of its parameters and attributes.
+static void set_params(Schedule *schedule, PrimFunc *func, const Map *vars, const Map *buffers) {
+  for (int i = 0; i < func->param_count; i++) {
+    Buffer *to = func->buffers[i] ? map_find(buffers, func->buffers[i]) : NULL;
+    if (to) func->buffers[i] = to;
+  }
+  func->attrs = substitute_attrs(schedule->context, func->attrs, vars, buffers);
+  schedule->func = func;
+}
+
 void schedule_map_accesses(Schedule *schedule, const IndexMap *map, const Map *buffers,
                            bool simplify) {
   Context *context = schedule->context;
@@ -231,13 +241,7 @@ void schedule_map_accesses(Schedule *schedule, const IndexMap *map, const Map *b
       .context = context, .env = &relayout, .expr = relayout_load, .stmt = relayout_stmt};
   PrimFunc *func =
       prim_func_with_body(context, schedule->func, rewrite_stmt(&rewriter, schedule->func->body));
-  func->buffers =
-      arena_copy(&context->arena, func->buffers, sizeof *func->buffers * (size_t)func->param_count);
-  for (int i = 0; i < func->param_count; i++) {
-    Buffer *to = func->buffers[i] ? map_find(buffers, func->buffers[i]) : NULL;
-    if (to) func->buffers[i] = to;
-  }
-  schedule->func = func;
+  set_params(schedule, func, NULL, buffers);
 }
 
 // ---- The block that writes the buffer ---------------------------------------------------------
@@ -458,13 +462,7 @@ static void replace_buffers(Schedule *schedule, const Map *buffers, const Map *v
   Context *context = schedule->context;
   PrimFunc *func = prim_func_with_body(
       context, schedule->func, substitute_stmt(context, schedule->func->body, vars, buffers));
-  func->buffers =
-      arena_copy(&context->arena, func->buffers, sizeof *func->buffers * (size_t)func->param_count);
-  for (int i = 0; i < func->param_count; i++) {
-    Buffer *to = func->buffers[i] ? map_find(buffers, func->buffers[i]) : NULL;
-    if (to) func->buffers[i] = to;
-  }
-  schedule->func = func;
+  set_params(schedule, func, vars, buffers);
 }
 
 void schedule_replace_storage(Schedule *schedule, const Buffer *buffer,

@@ -150,10 +150,6 @@ static void print_type(Printer *printer, const Value *value, bool quoted) {
 
 // ---- Nodes
 
-static bool is_index_map(const Attr *attr) {
-  return !strcmp(attr->key, "index_map") && is_lambda(attr->value);
-}
-
 // The sizes that are given to a tensor program.
 static bool is_sizes(const Node *node, const Attr *attr) {
   return node->kind == NODE_CALL_TIR && !strcmp(attr->key, "tir_vars");
@@ -166,7 +162,7 @@ static void print_arguments(Printer *printer, const Node *node, bool comma) {
     bool sizes = is_sizes(node, attr);
     if (comma || i) text_puts(out, ", ");
     text_printf(out, sizes ? "%s=R.shape(" : "%s=", attr->key);
-    if (is_index_map(attr))
+    if (is_lambda(attr->value))
       text_puts(out, attr->value->as.s);
     else
       print_attribute_value(printer, attr->value);

@@ -20,3 +20,7 @@ class Module:
     @R.function
     def short(x: R.Tensor((5,), "float32")):
         return R.layout_transform(x, index_map=lambda i, j, *rest: [j, i, *rest])
+
+    @R.function
+    def other(x: R.Tensor((5,), "float32")):
+        return R.layout_transform(x, other=lambda i, *rest: [i, *rest])

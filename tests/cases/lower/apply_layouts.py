@@ -26,7 +26,7 @@ def local(A: T.Buffer((5, 7), "float32"), C: T.Buffer((5, 7), "float32")):
 def nhwc_to_nchwc(A: T.Buffer((2, 5, 3, 8), "float32"), B: T.Buffer((2, 3, 5, 8), "float32")):
     T.func_attr({"layout_transform_map": {
         B: [T.index_map(lambda n, w, h, c: [n, h, w, c]),
-            T.index_map(lambda n, h, w, c: [n, c // 4, h, w, c % 4])]}})
+            T.index_map(lambda n, h, w, c: [n, c // 4, h, w, c % 4])]}, "of": [A, B]})
     for n, w, h, c in T.grid(2, 3, 5, 8):
         with T.block("B"):
             vn, vw, vh, vc = T.axis.remap("SSSS", [n, w, h, c])

@@ -9,6 +9,7 @@ from tvm.script import tir as T
 
 @T.prim_func
 def blocks(A: T.Buffer((T.int64(128),), "float32"), B: T.Buffer((128,), "float32")):
+    T.func_attr({"constants": {"A": A}})
     for i in T.serial(T.int64(16)):
         for j in T.serial(T.int64(8)):
             with T.block("B"):

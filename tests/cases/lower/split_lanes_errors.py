@@ -1,6 +1,7 @@
 # Vectors that are chosen lane by lane, but not stored so, and before they are split.
 # RUN 1: pleat opt %s --pass split_lanes
 # RUN 1: pleat opt %s --pass form_parallel_regions
+# RUN 1: pleat opt %s --pass guard_accesses
 from pleat.script import tir as T
 
 
