@@ -6,6 +6,7 @@
 // are derived from its body.
 #include "base/machine.h"
 #include "ir/graph.h"
+#include "ir/target.h"
 #include "layout/layout.h"
 
 typedef struct Comparison {
@@ -143,7 +144,24 @@ static bool same_exprs(Comparison *c, const char *what, Expr *const *a, Expr *co
 
 // ---- Attributes
 
+static bool same_attribute(Comparison *c, const Expr *a, const Expr *b);
+
+// Dictionaries are equal in any order of their keys.
+static bool same_dictionary(Comparison *c, const Expr *a, const Expr *b) {
+  for (int i = 0; i + 1 < a->count; i += 2) {
+    int k = 0;
+    while (k < b->count && !same_attribute(c, a->args[i], b->args[k])) k += 2;
+    if (k >= b->count || !same_attribute(c, a->args[i + 1], b->args[k + 1])) return false;
+  }
+  return true;
+}
+
+static bool same_target(Comparison *c, const Expr *a, const Expr *b) {
+  return same_attribute(c, target_normal_form(c->context, a), target_normal_form(c->context, b));
+}
+
 static bool same_attribute(Comparison *c, const Expr *a, const Expr *b) {
+  if (expr_is_target(a) && expr_is_target(b)) return a == b || same_target(c, a, b);
   bool numbers = (a->op == EXPR_INT || a->op == EXPR_FLOAT) && a->op == b->op;
   if (numbers && a->op == EXPR_INT) return a->as.i == b->as.i;
   if (numbers) return same_real(a->as.f, b->as.f) || (float)a->as.f == (float)b->as.f;
@@ -154,6 +172,7 @@ static bool same_attribute(Comparison *c, const Expr *a, const Expr *b) {
   if (a->op == EXPR_OBJECT && strcmp(a->as.s, b->as.s)) return false;
   if (a->op != EXPR_TUPLE && a->op != EXPR_DICT && a->op != EXPR_OBJECT)
     return a == b || same_expr(c, "value of an attribute", a, b); // such as a buffer
+  if (a->op == EXPR_DICT) return same_dictionary(c, a, b);
   for (int i = 0; i < a->count; i++)
     if (!same_attribute(c, a->args[i], b->args[i])) return false;
   return true;

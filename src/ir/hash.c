@@ -3,6 +3,7 @@
 // variables and buffers are known by the order in which they first occur, and what these functions
 // do not compare is left out.
 #include "ir/graph.h"
+#include "ir/target.h"
 
 typedef struct Hashing {
   uint64_t hash;
@@ -46,8 +47,20 @@ static void add_buffer(Hashing *h, const Buffer *buffer) {
 
 // ---- Attributes ---------------------------------------------------------------------------------
 
+static uint64_t attribute_hash(const Expr *e);
+
+// In any order of the keys.
+static uint64_t dictionary_hash(const Expr *e) {
+  uint64_t sum = 0;
+  for (int i = 0; i + 1 < e->count; i += 2)
+    sum += hash_mix(attribute_hash(e->args[i]), attribute_hash(e->args[i + 1]));
+  return sum;
+}
+
 static uint64_t attribute_hash(const Expr *e) {
   uint64_t hash = e->op;
+  if (expr_is_target(e)) return hash; // of which equal ones may be written in many ways
+  if (e->op == EXPR_DICT) return hash_mix(hash, dictionary_hash(e));
   float real = e->op == EXPR_FLOAT ? (float)e->as.f : 0;
   if (e->op == EXPR_INT) hash = hash_mix(hash, (uint64_t)e->as.i);
   if (e->op == EXPR_FLOAT && real == real) hash = hash_mix(hash, hash_bytes(&real, sizeof real));

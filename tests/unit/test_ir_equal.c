@@ -18,6 +18,8 @@ static Module *parse(Context *context, const char *body) {
 }
 
 #define PROGRAM(parameters, body) "@T.prim_func\ndef f(" parameters "):\n" body
+#define TARGET(text) \
+  PROGRAM("n: T.int32", "    T.func_attr({\"target\": T.target(" text ")})\n")
 #define AB "A: T.Buffer((5, 7), \"float32\"), B: T.Buffer((5, 7), \"float32\")"
 
 typedef struct Pair {
@@ -51,6 +53,28 @@ static const Pair pairs[] = {
     {PROGRAM(AB, "    B[0, 0] = A[0, 0]\n"),
      PROGRAM(AB, "    B[0, 0] = A[0, 0]\n    B[0, 1] = A[0, 0]\n"),
      "only the second has one more statement", 3},
+    // Dictionaries are equal in any order, and targets where they mean the same.
+    {PROGRAM("n: T.int32", "    T.func_attr({\"d\": {\"x\": 1, \"y\": 2}})\n"),
+     PROGRAM("n: T.int32", "    T.func_attr({\"d\": {\"y\": 2, \"x\": 1}})\n"), NULL, 0},
+    {PROGRAM("n: T.int32", "    T.func_attr({\"d\": {\"x\": 1, \"y\": 2}})\n"),
+     PROGRAM("n: T.int32", "    T.func_attr({\"d\": {\"y\": 1, \"x\": 2}})\n"),
+     "attribute 'd': an expression with '[]' and an expression with '[]'", 2},
+    {TARGET("\"llvm -num-cores=4\", host=\"c\""),
+     TARGET("{\"keys\": [\"cpu\"], \"num-cores\": 4, \"kind\": \"llvm\", "
+            "\"host\": {\"kind\": \"c\", \"tag\": \"\"}}"),
+     NULL, 0},
+    {TARGET("\"cuda\""),
+     TARGET("{\"kind\": \"cuda\", \"arch\": \"sm_50\", \"thread_warp_size\": 32, "
+            "\"keys\": [\"cuda\", \"gpu\"], \"max_num_threads\": 1024, \"tag\": \"\"}"),
+     NULL, 0},
+    {TARGET("\"opencl -device=adreno\""),
+     TARGET("{\"kind\": \"opencl\", \"keys\": [\"adreno\", \"opencl\", \"gpu\"], "
+            "\"device\": \"adreno\"}"),
+     NULL, 0},
+    {TARGET("\"cuda\""), TARGET("{\"kind\": \"cuda\", \"arch\": \"sm_80\"}"),
+     "attribute 'target': a call of target and a call of target", 2},
+    {TARGET("\"llvm\", \"c\""), TARGET("\"llvm\""),
+     "attribute 'target': a call of target and a call of target", 2},
     // Statements without effect and the name of the dialect are not compared.
     {PROGRAM("n: T.int32", "    pass\n"), PROGRAM("n: T.int32", "    T.evaluate(0)\n"), NULL, 0},
     {PROGRAM(AB, "    B[0, 0] = A[0, 0]\n    T.evaluate(0)\n"),
@@ -122,6 +146,7 @@ static void check_pair(const Pair *pair) {
   if (equal != !pair->difference) print_message("%s\n%s\n", pair->a, pair->b);
   assert_int_equal(equal, !pair->difference);
   assert_int_equal(module_equal(context, b, a, NULL), equal);
+  if (equal) assert_true(module_hash(context, a) == module_hash(context, b));
   if (!equal) {
     assert_string_equal(difference.what, pair->difference);
     if (pair->line) assert_int_equal(line_of(difference.a), pair->line);
