@@ -63,7 +63,7 @@ typedef enum ParamKind {
   PARAM_PADDING, // a number, a map from physical indices to one number, or "unknown"
 } ParamKind;
 
-enum { STEP_MAX_PARAMS = 6 };
+enum { STEP_MAX_PARAMS = 7 };
 
 typedef struct StepParam {
   const char *name; // "*…": takes all remaining positional arguments as a list
@@ -561,10 +561,10 @@ bool block_index_within(const Block *block, Expr *index, Expr *begin, Expr *end)
 // True when all accesses of the block are proved to be inside of their buffers.
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);
 // States the content of a buffer's padding, and makes the block that writes the buffer write that
-// content, or else a block of its own. `values` (NULL: padding.value) maps a physical index to the
-// content there.
+// content, or else a block of its own, unless `fill` names another way. `values` (NULL:
+// padding.value) maps a physical index to the content there.
 bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding,
-                        const IndexMap *values);
+                        const IndexMap *values, const StepValue *fill);
 // States the content that it has.
 void buffer_state_padding(Schedule *schedule, const Buffer *buffer, LayoutPadding padding);
 

@@ -2,6 +2,7 @@
 // Implements the steps about padding: its content, and the predicates that exclude a block from it.
 //   drop_padding_predicate   C[p] = … where p is not padding   =>   C[p] = …
 //   pad_value                C[p] = …                          =>   C[p] = 0 for padding, else …
+//                            or, by `fill`, if … else …, or a nest before or after it
 //   predicate_reduction      C += select(cond, a, 0) * b       =>   C += a * b where cond
 #include "schedule/internal.h"
 
@@ -259,8 +260,39 @@ static Expr *content_at(Schedule *schedule, const Content *content, const Buffer
   return expr_cast(context, buffer->type, value);
 }
 
+// The ways to write padding. The first one is that of a step that names none: the writer selects,
+// or else a nest of its own writes padding behind it, or else before all accesses.
+typedef enum FillWay { FILL_CHOSEN, FILL_SELECT, FILL_BRANCH, FILL_AFTER, FILL_BEFORE } FillWay;
+static const char *const fill_names[] = {
+    [FILL_SELECT] = "select",
+    [FILL_BRANCH] = "branch",
+    [FILL_AFTER] = "after",
+    [FILL_BEFORE] = "before",
+};
+
+static bool read_fill(Schedule *schedule, SourcePos pos, const StepValue *value, FillWay *way) {
+  *way = FILL_CHOSEN;
+  if (value->kind == VALUE_NONE) return true;
+  for (int i = FILL_SELECT; i < COUNT_OF(fill_names); i++)
+    if (!strcmp(value->as.s, fill_names[i])) *way = (FillWay)i;
+  return *way != FILL_CHOSEN ||
+         schedule_refuse(schedule, pos,
+                         "fill='%s' is no way to write padding: expected 'select', 'branch', "
+                         "'after' or 'before'",
+                         value->as.s);
+}
+
+// The store where the condition holds, and elsewhere `otherwise` to the same element; NULL: no
+// store.
+static Stmt *choose_store(Context *context, FillWay way, Stmt *s, Expr *valid, Expr *otherwise) {
+  if (way == FILL_BRANCH)
+    return stmt_if(context, valid, s, otherwise ? store_with_value(context, s, otherwise) : NULL);
+  Expr *self = expr_load(context, s->as.store.buffer, s->as.store.indices, s->as.store.rank);
+  return store_or(context, s, valid, otherwise ? otherwise : self);
+}
+
 // Makes the writer store the content to padding instead of excluding padding.
-static bool write_padding(Dropping *d, const Content *content) {
+static bool write_padding(Dropping *d, const Content *content, FillWay way) {
   Context *context = d->schedule->context;
   const Block *block = d->block;
   Stmt *store = block->body;
@@ -273,12 +305,10 @@ static bool write_padding(Dropping *d, const Content *content) {
   Expr *valid = analyzer_simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
   Expr *constant = content_at(d->schedule, content, block->writes[0].buffer, block->writes[0].min);
   Block *copy = with_predicate(d);
-  Expr *self =
-      expr_load(context, store->as.store.buffer, store->as.store.indices, store->as.store.rank);
   bool updates = block_is_reduction(block);
   if (updates && !block->init) return false;
-  copy->body = store_or(context, store, valid, updates ? self : constant);
-  if (block->init) copy->init = store_or(context, block->init, valid, constant);
+  copy->body = choose_store(context, way, store, valid, updates ? NULL : constant);
+  if (block->init) copy->init = choose_store(context, way, block->init, valid, constant);
   path_replace_block(d->schedule, d->path, copy);
   return true;
 }
@@ -296,13 +326,13 @@ static void change_padding(void *env, Buffer *b) {
 // Makes the only block that writes the buffer write its padding too. False when it does not iterate
 // over padding, with the schedule as it was.
 static bool fill_by_writer(Schedule *schedule, const Buffer *buffer, const StmtArray *writers,
-                           const Content *content) {
+                           const Content *content, FillWay way) {
   PrimFunc *before = schedule->func;
   if (writers->count != 1) return false;
   Path path;
   path_to_block(schedule, writers->items[0]->as.block->name, &path);
   Dropping d = dropping_begin(schedule, &path);
-  if (!d.kept.count && d.dropped.count && write_padding(&d, content)) return true;
+  if (!d.kept.count && d.dropped.count && write_padding(&d, content, way)) return true;
   schedule->func = before;
   return false;
 }
@@ -362,30 +392,49 @@ static BlockRef home_of(Schedule *schedule, const Buffer *buffer) {
   return blocks.items[0]->as.block->name;
 }
 
-// Adds a nest that writes padding: after the only writer's nest, or else before all accesses. The
-// other blocks write elements alone.
-static void fill_apart(Schedule *schedule, Buffer *buffer, const StmtArray *writers,
+// Adds a nest that writes padding after the only writer's nest. False when it may not stand there.
+static bool fill_after(Schedule *schedule, Buffer *buffer, const StmtArray *writers,
                        const Content *content) {
+  Path path;
+  if (writers->count != 1) return false;
+  path_to_block(schedule, writers->items[0]->as.block->name, &path);
+  int top = path_nest_top(&path, path.count - 1);
+  if (!may_fill_after(schedule, &path, top, buffer)) return false;
+  Stmt *both[] = {path.items[top], fill_nest(schedule, buffer, content)};
+  path_replace_flat(schedule, &path, top, stmt_seq(schedule->context, both, 2));
+  return true;
+}
+
+// Adds such a nest before all accesses. The other blocks write elements alone.
+static void fill_before(Schedule *schedule, Buffer *buffer, const Content *content) {
   Context *context = schedule->context;
   Stmt *nest = fill_nest(schedule, buffer, content);
   Path path;
-  if (writers->count == 1) {
-    path_to_block(schedule, writers->items[0]->as.block->name, &path);
-    int top = path_nest_top(&path, path.count - 1);
-    if (may_fill_after(schedule, &path, top, buffer)) {
-      path_replace_flat(schedule, &path, top,
-                        stmt_seq(context, (Stmt *[]){path.items[top], nest}, 2));
-      return;
-    }
-  }
   path_to_block(schedule, home_of(schedule, buffer), &path);
   Block *home = block_copy(context, path_end(&path)->as.block);
   home->body = stmt_seq(context, (Stmt *[]){nest, home->body}, 2);
   path_replace_block(schedule, &path, home);
 }
 
-static bool fill_padding(Schedule *schedule, SourcePos pos, Buffer *buffer,
-                         const Content *content) {
+// Writes padding in the way that is named, or in the first that fits.
+static bool fill_in(Schedule *schedule, SourcePos pos, Buffer *buffer, const StmtArray *writers,
+                    const Content *content, FillWay way) {
+  bool any = way == FILL_CHOSEN, by_writer = way == FILL_SELECT || way == FILL_BRANCH;
+  if ((any || by_writer) && fill_by_writer(schedule, buffer, writers, content, way)) return true;
+  if ((any || way == FILL_AFTER) && fill_after(schedule, buffer, writers, content)) return true;
+  if (by_writer || way == FILL_AFTER)
+    return schedule_refuse(schedule, pos,
+                           by_writer ? "fill='%s': the padding of '%s' is not proved to be written "
+                                       "by one block of a single store, which iterates over it"
+                                     : "fill='%s': '%s' is written by several blocks, or used in "
+                                       "the nest of the one that writes it, or before it",
+                           fill_names[way], buffer->name);
+  fill_before(schedule, buffer, content);
+  return true;
+}
+
+static bool fill_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, const Content *content,
+                         FillWay way) {
   StmtArray blocks = {0}, writers = {0};
   blocks_innermost(&schedule->context->arena, schedule->func->body, &blocks);
   for (int i = 0; i < blocks.count; i++)
@@ -393,9 +442,7 @@ static bool fill_padding(Schedule *schedule, SourcePos pos, Buffer *buffer,
       array_push(&schedule->context->arena, &writers, blocks.items[i]);
   if (!writers.count && buffer_is_parameter(schedule, buffer)) return true;
   if (!writers.count) return schedule_refuse(schedule, pos, "no block writes '%s'", buffer->name);
-  if (!fill_by_writer(schedule, buffer, &writers, content))
-    fill_apart(schedule, buffer, &writers, content);
-  return true;
+  return fill_in(schedule, pos, buffer, &writers, content, way);
 }
 
 void buffer_state_padding(Schedule *schedule, const Buffer *buffer, LayoutPadding padding) {
@@ -404,7 +451,9 @@ void buffer_state_padding(Schedule *schedule, const Buffer *buffer, LayoutPaddin
 }
 
 bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding,
-                        const IndexMap *values) {
+                        const IndexMap *values, const StepValue *fill) {
+  FillWay way;
+  if (!read_fill(schedule, pos, fill, &way)) return false;
   Expr **origin = arena_array(&schedule->context->arena, Expr *, buffer->rank);
   for (int i = 0; i < buffer->rank; i++) origin[i] = expr_var(schedule->context, "p", DTYPE_INT32);
   bool has_padding = padding_condition(schedule, buffer, origin) != NULL;
@@ -414,7 +463,7 @@ bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, Layou
                            "pad_value maps the %d physical indices of '%s' to one number",
                            buffer->rank, buffer->name);
   if (has_padding && (values || padding.kind == LAYOUT_PADDING_CONSTANT) &&
-      !fill_padding(schedule, pos, buffer, &content))
+      !fill_padding(schedule, pos, buffer, &content, way))
     return false;
   buffer_state_padding(schedule, buffer, padding);
   return true;
@@ -429,7 +478,7 @@ bool step_pad_value(Schedule *schedule, StepCall *call) {
     return schedule_refuse(schedule, at->pos, "'%s' has no padding: its layout was not transformed",
                            buffer->name);
   LayoutPadding padding = {LAYOUT_PADDING_CONSTANT, value_number(&call->args[2])};
-  return buffer_set_padding(schedule, at->pos, buffer, padding, NULL);
+  return buffer_set_padding(schedule, at->pos, buffer, padding, NULL, &call->args[3]);
 }
 
 // ---- predicate_reduction -----------------------------------------------------------------------

@@ -408,7 +408,13 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
                        const IndexMap *map, const StepValue *content) {
   Context *context = schedule->context;
   LayoutPadding padding;
+  int fill = step_find_param(call->info, "fill");
+  const StepValue chosen = {VALUE_NONE}, *way = fill < 0 ? &chosen : &call->args[fill];
   if (!padding_of(schedule, at, content, &padding)) return false;
+  if (way->kind != VALUE_NONE && content->kind == VALUE_NONE)
+    return schedule_refuse(schedule, at->pos,
+                           "fill='%s' says how pad_value is written, but there is no pad_value",
+                           way->as.s);
   Aliases aliases;
   if (!find_aliases(schedule, at, buffer, &aliases)) return false;
   const Layout *on_buffer = layout_on_buffer(schedule, at, buffer, map);
@@ -434,7 +440,7 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
     buffer_state_padding(schedule, physical, padding);
   else if (padding.kind != LAYOUT_PADDING_ANY &&
            !buffer_set_padding(schedule, at->pos, physical, padding,
-                               content->kind == VALUE_MAP ? content->as.map : NULL))
+                               content->kind == VALUE_MAP ? content->as.map : NULL, way))
     return false;
   relaid.after = schedule->func;
   call->relaid = arena_copy(&context->arena, &relaid, sizeof relaid);

@@ -25,6 +25,7 @@ typedef struct Walk {
   BlockRef block;
   bool keeps_loops; // transform_layout leaves loops as they are
   bool binds;       // loops are bound to threads, and copies are in shared memory
+  bool fills;       // transform_layout names the way to write padding
 } Walk;
 
 static inline void look_around(Walk *walk) {
@@ -183,6 +184,13 @@ static inline bool try_layout(Walk *walk) {
   LayoutPadding padding = {pick(&walk->random, 3) ? LAYOUT_PADDING_ANY : LAYOUT_PADDING_CONSTANT,
                            2};
   const IndexMap *map = some_map(walk, buffer->rank);
+  if (walk->fills) {
+    static const char *const ways[] = {"select", "branch", "after", "before"};
+    return try_text(walk, "sch.transform_layout(B, ('%s', %d), %s, pad_value=2, fill='%s')",
+                    slot.write ? "write" : "read", slot.index,
+                    index_map_lambda(schedule_context(walk->schedule), map),
+                    ways[pick(&walk->random, 4)]);
+  }
   if (walk->keeps_loops)
     return try_text(walk, "sch.transform_layout(B, ('%s', %d), %s)", slot.write ? "write" : "read",
                     slot.index, index_map_lambda(schedule_context(walk->schedule), map));

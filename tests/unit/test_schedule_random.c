@@ -2,7 +2,8 @@
 // Random sequences of steps on small programs: steps that are made must keep the results, give a
 // well-formed program, and replay from the trace. Every kind of step must be made in some sequence.
 // SEED=N runs one sequence, with STEPS=N of that many steps on one of 20 programs, KEEP=1 where
-// transform_layout keeps loops, and BIND=1 where loops are bound to threads; SHOW=1 prints it.
+// transform_layout keeps loops, BIND=1 where loops are bound to threads, and FILL=1 where padding
+// is written in ways that are named; SHOW=1 prints it.
 #include "random_schedule.h"
 #include "schedule_programs.h"
 
@@ -56,10 +57,9 @@ static const char *const newer_programs[] = {
 };
 
 // Makes random steps on the program. `steps` 0: a random number.
-static void walk_program(const char *program, uint64_t seed, int steps, bool keeps_loops,
-                         bool binds) {
+static void walk_program(const char *program, uint64_t seed, int steps, Walk walk) {
   Context *context = context_new();
-  Walk walk = {.random = {seed * 977 + 5}, .keeps_loops = keeps_loops, .binds = binds};
+  walk.random.state = seed * 977 + 5;
   PrimFunc *before = check_parse(context, program);
   walk.schedule = schedule_new(context, before);
   if (!steps) steps = 3 + pick(&walk.random, 10);
@@ -72,11 +72,16 @@ static void walk_program(const char *program, uint64_t seed, int steps, bool kee
 
 static void walk_once(uint64_t seed, int steps, bool keeps_loops, bool binds) {
   const char *program = steps ? program_of(seed) : programs[seed % COUNT_OF(programs)];
-  walk_program(program, seed, steps, keeps_loops, binds);
+  walk_program(program, seed, steps, (Walk){.keeps_loops = keeps_loops, .binds = binds});
 }
 
 static void walk_newer(uint64_t seed) {
-  walk_program(newer_programs[seed % COUNT_OF(newer_programs)], seed, 30, seed & 8, seed & 16);
+  walk_program(newer_programs[seed % COUNT_OF(newer_programs)], seed, 30,
+               (Walk){.keeps_loops = seed & 8, .binds = seed & 16});
+}
+
+static void walk_fills(uint64_t seed) {
+  walk_program(program_of(seed), seed, 30, (Walk){.fills = true, .binds = seed & 16});
 }
 
 // Sequences with faults that the first ones do not have.
@@ -90,6 +95,10 @@ static void test_random_schedules(void **state) {
   const char *given = getenv("SEED"), *runs = getenv("RUNS"), *steps = getenv("STEPS");
   if (given && getenv("NEWER")) {
     walk_newer(strtoull(given, NULL, 10));
+    return;
+  }
+  if (given && getenv("FILL")) {
+    walk_fills(strtoull(given, NULL, 10));
     return;
   }
   if (given) {
@@ -129,6 +138,12 @@ static void test_loops_over_threads(void **state) {
   walk_once(8004544, 30, false, true);
 }
 
+static void test_ways_to_write_padding(void **state) {
+  (void)state;
+  if (getenv("SEED") || getenv("RUNS")) return;
+  for (uint64_t seed = 0; seed < 60; seed++) walk_fills(seed);
+}
+
 static void test_aliases_and_several_results(void **state) {
   (void)state;
   if (getenv("SEED") || getenv("RUNS")) return;
@@ -142,6 +157,7 @@ int main(void) {
       cmocka_unit_test(test_layouts_without_loops),
       cmocka_unit_test(test_aliases_and_several_results),
       cmocka_unit_test(test_loops_over_threads),
+      cmocka_unit_test(test_ways_to_write_padding),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,18 @@
 // interpreter on the program without steps. Programs that lowering or a target refuses are counted.
 //   PLEAT_RANDOM=FIRST:COUNT     other sequences than the fixed ones
 //   PLEAT_TARGET                 one target
+//   STEPS=N                      sequences of another length
 //   SHOW=1                       prints what is refused
 #include "driver/driver.h"
 #include "random_schedule.h"
 #include "schedule_programs.h"
 
 enum { STEPS = 30, BATCH = 20 };
+
+static int step_count(void) {
+  const char *asked = getenv("STEPS");
+  return asked ? atoi(asked) : STEPS;
+}
 
 typedef struct TargetWalk {
   PrimFunc *before, *after, *lowered;
@@ -43,10 +49,11 @@ static void report_refusal(Context *context, const TargetRow *target, const char
 // The program of this sequence, lowered. False when lowering refuses it.
 static bool walk_to(Context *context, const TargetRow *target, uint64_t seed, TargetWalk *out) {
   const LowerOptions options = {.device = target->is_present != NULL};
-  Walk walk = {.random = {seed * 977 + 5}, .keeps_loops = seed & 32, .binds = options.device};
+  Walk walk = {
+      .random = {seed * 977 + 5}, .keeps_loops = seed & 32, .binds = options.device || (seed & 64)};
   out->before = check_parse(context, program_of(seed));
   walk.schedule = schedule_new(context, out->before);
-  walk_steps(&walk, STEPS);
+  walk_steps(&walk, step_count());
   out->after = schedule_func(walk.schedule);
   out->what = arena_printf(&context->arena, "seed %llu\n%s", (unsigned long long)seed,
                            schedule_trace(walk.schedule));
@@ -69,8 +76,7 @@ static bool gives_same(Context *context, const TargetWalk *walk, TargetRun *run)
   if (interp_compare(context, walk->before, walk->after, &compare, &difference)) return true;
   diag_print_all(context, stderr);
   if (!context->error_count)
-    fprintf(stderr, "%s\n",
-            interp_difference_text(&context->arena, walk->before, &difference));
+    fprintf(stderr, "%s\n", interp_difference_text(&context->arena, walk->before, &difference));
   context->error_count = context->diags.count = 0;
   return false;
 }

@@ -353,13 +353,15 @@ class Schedule:
         return self._apply("tensorize", (block_or_loop, tensor_intrin), keywords)
 
     def transform_layout(self, block, buffer, index_map, pad_value=None, *, assume_injective_transform=False,
-                         rewrite_loops=False):
+                         rewrite_loops=False, fill=None):
         """Stores a buffer of the block in another layout, and rewrites all its accesses. `pad_value` is what the
         padding holds: a number, or a function of the physical indices, or a map, that gives one. With
-        rewrite_loops, and where padding is filled, loops that cover the buffer then cover its new shape."""
+        rewrite_loops, and where padding is filled, loops that cover the buffer then cover its new shape. `fill`
+        names the way to write padding: "select" or "branch" in the block that writes the buffer, a nest "after"
+        it, or one "before" all accesses; otherwise the first of select, after and before that fits is taken."""
         return self._apply("transform_layout", (block, buffer, index_map), {
             "pad_value": pad_value, "assume_injective_transform": assume_injective_transform,
-            "rewrite_loops": rewrite_loops})
+            "rewrite_loops": rewrite_loops, "fill": fill})
 
     def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
         """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis,

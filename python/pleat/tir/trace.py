@@ -81,7 +81,8 @@ INPUTS = {"annotate": {"ann_val"}, "cache_read": {"consumer_blocks"}, "cache_wri
           "annotate_buffer_access": {"buffer_index", "buffer_type", "gen_new_ranges"}}
 SPREAD = {"split": "factors", "loop_partition": "factors"}  # the items are inputs of their own
 SLOTS = {"transform_layout", "reindex", "set_axis_separator"}  # a buffer is two attributes: number, kind
-BEYOND = {"rewrite_loops"}  # parameters that TVM's steps do not have; instructions have them where they are set
+# The last parameters, which TVM's steps do not have: instructions have them up to the last one that is set.
+BEYOND = {"rewrite_loops", "fill"}
 NAMES = {"get_block": "GetSBlock", "reindex": "ReIndex", "rfactor": "RFactor",
          "unsafe_set_dtype": "UnsafeSetDType"}
 
@@ -124,7 +125,10 @@ class InstructionKind:
     def _divided(self, values):
         """The inputs and the attributes of a step whose arguments are `values`, by their names."""
         inputs, attrs = [], []
-        for parameter in self._parameters:
+        parameters = list(self._parameters)
+        while (last := parameters[-1]).name in BEYOND and values[last.name] == last.default:
+            parameters.pop()
+        for parameter in parameters:
             value = values[parameter.name]
             if self._is_spread(parameter):
                 inputs += value or []
@@ -132,7 +136,7 @@ class InstructionKind:
                 inputs.append(value)
             elif parameter.kind == "SLOT" and self.step in SLOTS:
                 attrs += [value[1], int(value[0] == "write")] if isinstance(value, tuple) else [value, None]
-            elif parameter.name not in BEYOND or value != parameter.default:
+            else:
                 attrs.append(value)
         return inputs, attrs
 

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways to write the padding of a layout, by name."""
+import numpy as np
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat import tir  # noqa: E402
+from pleat.script import tir as T  # noqa: E402
+from pleat.tir.schedule import ScheduleError, Trace  # noqa: E402
+
+WAYS = ["select", "branch", "after", "before"]
+
+
+@T.prim_func
+def product(A: T.Buffer((6, 5), "float32"), B: T.Buffer((5, 7), "float32"), C: T.Buffer((6, 7), "float32")):
+    for i, j, k in T.grid(6, 7, 5):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+def padded(fill):
+    sch = tir.Schedule(product)
+    sch.transform_layout("C", "C", lambda i, j: [i, j // 4, j % 4], pad_value=0.5, fill=fill)
+    return sch
+
+
+@pytest.mark.parametrize("fill", WAYS)
+def test_padding_has_its_value(fill):
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-4, 4, s).astype("float32") for s in ((6, 5), (5, 7)))
+    c = np.full((6, 2, 4), 99, "float32")
+    pleat.build(padded(fill).mod, cache=False)(a, b, c)
+    c = c.reshape(6, 8)
+    assert np.array_equal(c[:, :7], a @ b) and np.array_equal(c[:, 7], np.full(6, 0.5))
+
+
+def test_each_way_is_another_program():
+    texts = {fill: padded(fill).mod.script() for fill in WAYS}
+    assert len(set(texts.values())) == 4
+    assert texts["select"] == padded(None).mod.script() and "T.if_then_else" in texts["select"]
+    assert "if vj_0 * 4 + vj_1 < 7:" in texts["branch"] and "else:" in texts["branch"]
+    nests = {way: texts[way].index('T.block("buffer_C_padding")') for way in ("after", "before")}
+    assert nests["before"] < texts["before"].index('T.block("C")')
+    assert nests["after"] > texts["after"].index('T.block("C")')
+
+
+@pytest.mark.parametrize("fill", WAYS)
+def test_traces_have_the_way(fill):
+    sch = padded(fill)
+    texts = [sch.trace.by_axes(), sch.trace.by_maps()]
+    assert f'fill="{fill}"' in texts[0] and f'fill="{fill}"' in texts[1]
+    for text in texts:
+        again = tir.Schedule(product)
+        exec(text, {"sch": again})
+        pleat.ir.assert_structural_equal(again.func, sch.func)
+    again = tir.Schedule(product)
+    Trace.apply_json_to_schedule(sch.trace.as_json(), again)
+    pleat.ir.assert_structural_equal(again.func, sch.func)
+
+
+@T.prim_func
+def in_two_parts(A: T.Buffer((5,), "float32"), C: T.Buffer((5,), "float32")):
+    B = T.alloc_buffer((5,))
+    for i in range(2):
+        with T.block("low"):
+            vi = T.axis.spatial(2, i)
+            B[vi] = A[vi]
+    for i in range(3):
+        with T.block("high"):
+            vi = T.axis.spatial(3, i)
+            B[vi + 2] = A[vi + 2] * T.float32(2)
+    for i in range(5):
+        with T.block("C"):
+            vi = T.axis.spatial(5, i)
+            C[vi] = B[vi]
+
+
+@pytest.mark.parametrize("fill, message", [
+    ("select", "fill='select': the padding of 'B' is not proved to be written by one block"),
+    ("branch", "fill='branch': the padding of 'B' is not proved to be written by one block"),
+    ("after", "fill='after': 'B' is written by several blocks"),
+    ("behind", "expected 'select', 'branch', 'after' or 'before'"),
+])
+def test_ways_that_do_not_fit_are_refused(fill, message):
+    sch = tir.Schedule(in_two_parts)
+    with pytest.raises(ScheduleError, match=message):
+        sch.transform_layout("low", "B", lambda i: [i // 4, i % 4], pad_value=0, fill=fill)
+    with pytest.raises(ScheduleError, match="but there is no pad_value"):
+        sch.transform_layout("low", "B", lambda i: [i // 4, i % 4], fill="before")
+    sch.transform_layout("low", "B", lambda i: [i // 4, i % 4], pad_value=0, fill="before")
