@@ -405,10 +405,27 @@ Stmt *substitute_stmt(Context *context, Stmt *s, const Map *vars, const Map *buf
   return result;
 }
 
+static Buffer *same_buffer(Rewriter *rewriter, Buffer *b) {
+  (void)rewriter;
+  return b;
+}
+
+// A whole buffer in an attribute is the address of its first element, which has as many indices as
+// the new buffer has axes.
+static Expr *first_element(Rewriter *rewriter, Expr *e) {
+  bool is_first = e->op == EXPR_LOAD;
+  for (int i = 0; is_first && i < e->count; i++) is_first = expr_is_int(e->args[i], 0);
+  if (!is_first) return e;
+  Region whole = region_whole(rewriter->context, e->as.buffer);
+  return expr_load(rewriter->context, e->as.buffer, whole.min, e->as.buffer->rank);
+}
+
 Attrs substitute_attrs(Context *context, Attrs attrs, const Map *vars, const Map *buffers) {
   if (!(vars && vars->count) && !(buffers && buffers->count)) return attrs;
   Rewriter rewriter = substitution(context, &(Substitution){vars, buffers});
-  return rewrite_attrs(&rewriter, attrs);
+  Rewriter fitting = {.context = context, .expr = first_element, .buffer = same_buffer};
+  attrs = rewrite_attrs(&rewriter, attrs);
+  return rewrite_attrs(&fitting, attrs);
 }
 
 // ---- Logical accesses
@@ -416,11 +433,6 @@ Attrs substitute_attrs(Context *context, Attrs attrs, const Map *vars, const Map
 static Expr *origin_or_same(Rewriter *rewriter, Expr *e) {
   Expr *origin = expr_origin(e);
   return origin ? rewrite_expr(rewriter, origin) : e;
-}
-
-static Buffer *same_buffer(Rewriter *rewriter, Buffer *b) {
-  (void)rewriter;
-  return b;
 }
 
 Expr *expr_logical(Context *context, Expr *e) {
