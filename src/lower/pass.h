@@ -48,6 +48,7 @@ PrimFunc *lower_share_subexpressions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_reuse_allocations(LowerState *state, PrimFunc *func);
 PrimFunc *lower_inject_virtual_threads(LowerState *state, PrimFunc *func);
 PrimFunc *lower_inject_double_buffers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_inject_pipelines(LowerState *state, PrimFunc *func);
 PrimFunc *lower_narrow_types(LowerState *state, PrimFunc *func);
 PrimFunc *lower_force_int32(LowerState *state, PrimFunc *func);
 PrimFunc *lower_vector_buffers(LowerState *state, PrimFunc *func);
