@@ -4,7 +4,8 @@
 //   for i: for j: B[i, j] = …            for i_m:
 //   for i: for j: C[i, j] = …      =>      for j: B[i_m, j] = …
 //                                          for j: C[i_m, j] = …
-// The loops around the given ones, up to the sequence of the nests, are merged too.
+// The loops around the given ones, up to the sequence of the nests, are merged too. Loops over the
+// same threads may be merged like loops that run in order.
 #include "schedule/internal.h"
 
 typedef struct Merge {
@@ -46,15 +47,24 @@ static Stmt *loop_at(const Merge *m, int nest, int level) {
   return m->paths[nest].items[m->depth + 1 + level];
 }
 
+static bool runs_as(const Stmt *loop, const Stmt *first) {
+  if (loop_is_plain(loop)) return loop_is_plain(first);
+  return loop->as.loop.kind == LOOP_THREAD && first->as.loop.kind == LOOP_THREAD &&
+         !strcmp(loop->as.loop.thread, first->as.loop.thread) && !loop->as.loop.annotations.count &&
+         !first->as.loop.annotations.count;
+}
+
 static bool check_loops(const Merge *m) {
   Analyzer *analyzer = path_analyzer(m->schedule, &m->paths[0], m->depth);
   for (int k = 0; k < m->count; k++)
     for (int i = 0; i < m->levels; i++) {
       const Stmt *loop = loop_at(m, k, i), *first = loop_at(m, 0, i);
       if (loop->kind != STMT_FOR) return refuse_places(m);
-      if (!loop_is_plain(loop))
+      if (!runs_as(loop, first))
         return schedule_refuse(m->schedule, loop->pos,
-                               "loop '%s' is annotated, or does not run in order", loop_name(loop));
+                               "loop '%s' is annotated, or does not run in order or over the "
+                               "threads of '%s'",
+                               loop_name(loop), loop_name(first));
       if (!analyzer_prove_equal(analyzer, loop->as.loop.min, first->as.loop.min) ||
           !analyzer_prove_equal(analyzer, loop->as.loop.extent, first->as.loop.extent))
         return schedule_refuse(m->schedule, loop->pos,

@@ -3,6 +3,7 @@
 import pathlib
 import re
 
+import numpy as np
 import pytest
 from built import skip_sanitized
 from test_te_schedule import check
@@ -100,6 +101,34 @@ def test_threads_run_all_steps_of_a_scan():
     sums.env_threads([te.thread_axis(None, "blockIdx.x"), te.thread_axis((0, 32), "threadIdx.x")])
     text = check(s, args, lambda x: x.cumsum(axis=0))
     assert re.search(r'"threadIdx.x"\):\s*for scan_idx in range\(5\)', text)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_threads_run_all_steps_of_several_states(mirrored):
+    X = te.placeholder((6, 70), name="X")
+    sums, later = te.placeholder((6, 70)), te.placeholder((6, 70))
+    first = [te.compute((1, 70), lambda _, i: X[0, i], name=f"first{k}") for k in range(2)]
+    update = te.compute((6, 70), lambda t, i: sums[t - 1, i] + X[t, i], name="update")
+    delay = te.compute((6, 70), lambda t, i: sums[t - 1, 69 - i if mirrored else i] + later[t - 1, i],
+                       name="delay")
+    both = te.scan(first, [update, delay], [sums, later], inputs=[X])
+    s = te.create_schedule(both[0].op)
+    for tensor in (*first, update, delay):
+        outer, inner = s[tensor].split(tensor.op.axis[1], nparts=4)
+        s[tensor].bind(outer, te.thread_axis("threadIdx.x"))
+    s[both[0]].env_threads([te.thread_axis("threadIdx.x")])
+    if mirrored:  # another thread computes what delay reads
+        with pytest.raises(ScheduleError, match="not proved"):
+            pleat.lower(s, [X, *both])
+        return
+    text = pleat.lower(s, [X, *both]).script()
+    assert re.search(r'"threadIdx.x"\):\s*for scan_idx in range\(5\)', text)
+    x = np.arange(420, dtype="float32").reshape(6, 70) % 7
+    results = [np.zeros_like(x) for _ in both]
+    pleat.build(s, [X, *both], cache=False)(x, *results)
+    a = x.cumsum(axis=0)
+    assert np.array_equal(results[0], a)
+    assert np.array_equal(results[1], x[0] + np.vstack([np.zeros((1, 70)), a[:-1].cumsum(axis=0)]))
 
 
 def test_environments_of_threads_that_are_refused():

@@ -248,7 +248,8 @@ class _Lowering:
         self.sch.prefetch(block, reads.index(self._buffer(tensor)), self.loops[axis], ahead=offset)
 
     def _start_threads(self, stage, threads):
-        """Puts the loop over the steps of a scan inside of loops over threads."""
+        """Puts the loop over the steps of a scan inside of loops over threads, which all updates of a step share."""
+        nests = []
         for op in {t.op: None for t in stage.op.update}:
             steps, *loops = self.sch.get_loops(self._block(self.schedule[op]))
             bound = {self.sch.get(loop).thread_binding.thread_tag: loop for loop in loops
@@ -256,7 +257,14 @@ class _Lowering:
             missing = [thread for thread in threads if thread not in bound]
             if missing:
                 refuse(stage.environment, f"env_threads: no loop of {op.name} is bound to {missing[0]}")
-            self.sch.reorder(*(loop for thread, loop in bound.items() if thread in threads), steps)
+            order = nests and order or [thread for thread in bound if thread in threads]
+            nests.append([bound[thread] for thread in order])
+            self.sch.reorder(*nests[-1], *(loop for loop in loops if loop not in nests[-1]))
+        if len(nests) > 1:
+            self.sch.merge(*(nest[-1] for nest in nests))
+            steps, *loops = self.sch.get_loops(self._block(self.schedule[op]))
+            nests = [loops[:len(threads)]]
+        self.sch.reorder(*nests[0], steps)
 
     def _separate_first_values(self, stage):
         """Stores the first values of a scheduled reduction in loops of their own."""
