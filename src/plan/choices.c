@@ -660,6 +660,8 @@ static void check_shared(const Planner *p, const Stage *stage, const SharedChoic
 bool planner_find_choices(Planner *p, int index) {
   const Stage *stage = p->stages->stages.items[index];
   SharedChoices *shared = planner_shared_choices(p, stage);
+  p->gather_costs[index] =
+      shared ? &shared->gather_costs : arena_new(&p->context->arena, GatherCosts);
   if (!shared) return find_choices(p, stage);
   if (shared->choices.items) {
     if (PLEAT_VERIFY_EACH) check_shared(p, stage, shared);
@@ -670,7 +672,8 @@ bool planner_find_choices(Planner *p, int index) {
   }
   SharedChoices before = {.left_out = p->choices_left_out, .dominated = p->choices_dominated};
   if (!find_choices(p, stage)) return false;
-  *shared = (SharedChoices){p->choices[index], p->choices_left_out - before.left_out,
-                            p->choices_dominated - before.dominated};
+  shared->choices = p->choices[index];
+  shared->left_out = p->choices_left_out - before.left_out;
+  shared->dominated = p->choices_dominated - before.dominated;
   return true;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides how a tensor that is written in one layout reaches the stages that read it in others. A
-// rewrite makes a copy that serves all readers of its layout. A stage that runs by itself may
-// instead gather the elements from the layout in which the tensor is written.
+// Predicts the cycles in which a tensor that is written in one layout reaches a stage that reads it
+// in another. A rewrite makes a copy in the layout that the stage reads. A stage that runs by
+// itself may instead gather the elements from the layout in which the tensor is written, or from
+// any copy.
 #include "plan/internal.h"
 
 // The cycles that moving elements apart takes beside the memory that the kernel of the stage moves
@@ -39,21 +40,28 @@ static int candidate_count(const Planner *p, const StageTensor *tensor) {
   return p->candidates[tensor->index].count;
 }
 
-// Where the cost of a read is kept, by the candidates of the tensor that is read and of the output.
+// The costs of a stage's reads are kept by the candidates of the tensor that is read and of the
+// output: `before` is the number of candidates of the reads before this one.
+static int candidates_before(const Planner *p, const Stage *stage, int read) {
+  int before = 0;
+  for (int i = 0; i < read; i++) before += candidate_count(p, stage->reads.items[i]);
+  return before;
+}
+
+static int known_costs(const Planner *p, const Stage *stage) {
+  return candidates_before(p, stage, stage->reads.count) * candidate_count(p, stage->output);
+}
+
 static double *known_gather_cost(const Planner *p, const Stage *stage, int read, int from,
                                  int output) {
-  int before = 0, outputs = candidate_count(p, stage->output);
-  for (int i = 0; i < read; i++) before += candidate_count(p, stage->reads.items[i]);
-  double **costs = &p->gather_costs[stage->index];
+  double **costs = &p->gather_costs[stage->index]->direct;
   if (!*costs) {
-    int all = before;
-    for (int i = read; i < stage->reads.count; i++)
-      all += candidate_count(p, stage->reads.items[i]);
-    all *= outputs;
+    int all = known_costs(p, stage);
     *costs = arena_array(&p->context->arena, double, all);
     for (int i = 0; i < all; i++) (*costs)[i] = PLAN_NEVER;
   }
-  return *costs + (before + from) * outputs + output;
+  return *costs + (candidates_before(p, stage, read) + from) * candidate_count(p, stage->output) +
+         output;
 }
 
 double planner_gather_cost(const Planner *p, const Stage *stage, int read, int from, int output) {
@@ -95,88 +103,55 @@ double planner_gathering(const Planner *p, const Stage *stage, const StageChoice
          (saves ? choice->saved[read] : 0);
 }
 
+double planner_reading(const Planner *p, const Stage *stage, const StageChoice *choice, int read,
+                       int from) {
+  bool wanted = from >= 0 && choice->reads[read] == from;
+  return wanted ? 0 : planner_gathering(p, stage, choice, read, from);
+}
+
+// ---- The way of one read
+
+// The least cycles for gathering a read from the layout in which the tensor is written, or from one
+// copy with the rewrite that makes it.
+typedef struct ThroughCopy {
+  bool is_known;
+  double least;
+  double unpadded; // from candidates without more padding than the row-major one
+} ThroughCopy;
+
+static ThroughCopy through_copy(const Planner *p, const StageTensor *tensor, const Stage *stage,
+                                int read, int output, int written) {
+  const Candidate *items = p->candidates[tensor->index].items;
+  ThroughCopy via = {true, PLAN_NEVER, PLAN_NEVER};
+  for (int from = 0; from < candidate_count(p, tensor); from++) {
+    double cycles = planner_rewrite_cost(p, tensor, written, from);
+    if (cycles >= via.unpadded) continue;
+    cycles += planner_gather_cost(p, stage, read, from, output);
+    via.least = MIN_OF(via.least, cycles);
+    if (items[from].bytes <= items[0].bytes) via.unpadded = MIN_OF(via.unpadded, cycles);
+  }
+  return via;
+}
+
+static const ThroughCopy *known_way(const Planner *p, const StageTensor *tensor, const Stage *stage,
+                                    int read, int output, int written) {
+  ThroughCopy **ways = &p->gather_costs[stage->index]->via;
+  if (!*ways) *ways = arena_array(&p->context->arena, ThroughCopy, known_costs(p, stage));
+  int number = (candidates_before(p, stage, read) + written) * candidate_count(p, stage->output);
+  ThroughCopy *way = *ways + number + output;
+  if (!way->is_known) *way = through_copy(p, tensor, stage, read, output, written);
+  return way;
+}
+
 double planner_delivery_to(const Planner *p, const StageTensor *tensor, const Stage *stage,
                            const StageChoice *choice, int read, int written) {
   int wanted = choice->reads[read];
-  if (written == wanted) return 0;
-  double cost = planner_gathering(p, stage, choice, read, written);
-  if (wanted < 0 || written < 0) return cost;
-  return MIN_OF(cost, planner_rewrite_cost(p, tensor, written, wanted));
-}
-
-// The choice of reader number `i` of the tensor, and which of its reads that is; NULL: the reader
-// is not decided.
-static const StageChoice *reader_choice(const Planner *p, const int *choice, const bool *decided,
-                                        const StageTensor *tensor, int i, int *read) {
-  const Stage *user = tensor->users.items[i];
-  if (decided && !decided[user->index]) return NULL;
-  *read = stage_read_of(user, tensor);
-  return planner_chosen(p, choice, user);
-}
-
-// The cycles with which all decided readers that want candidate `to` gather it from candidate
-// `from`. The cost of readers that want any layout is that for `to` READ_ANY. Readers that gain by
-// gathering want no copy.
-static double gathers_cost(const Planner *p, const int *choice, const bool *decided,
-                           const StageTensor *tensor, int from, int to, bool *wanted) {
-  double cycles = 0;
-  *wanted = false;
-  for (int i = 0; i < tensor->users.count; i++) {
-    int read;
-    const StageChoice *c = reader_choice(p, choice, decided, tensor, i, &read);
-    if (!c || c->reads[read] != to) continue;
-    double own = planner_gathering(p, tensor->users.items[i], c, read, from);
-    *wanted |= own >= 0;
-    cycles += MAX_OF(own, 0);
-  }
-  return cycles;
-}
-
-// The cycles, at most 0, of the decided readers that gain by gathering from candidate `from`.
-static double gained_by_gathering(const Planner *p, const int *choice, const bool *decided,
-                                  const StageTensor *tensor, int from) {
-  double cycles = 0;
-  for (int i = 0; i < tensor->users.count; i++) {
-    int read;
-    const StageChoice *c = reader_choice(p, choice, decided, tensor, i, &read);
-    if (c && c->saved && c->reads[read] != from)
-      cycles += MIN_OF(planner_gathering(p, tensor->users.items[i], c, read, from), 0);
-  }
-  return cycles;
-}
-
-// Does a rewrite from one candidate to another exist?
-static bool is_rewritten(const Planner *p, const int *choice, const bool *decided,
-                         const StageTensor *tensor, int from, int to) {
-  bool wanted;
-  if (from == to || to == READ_ANY) return false;
-  if (tensor->is_output && p->given[tensor->index] == to) return true;
-  double gathers = gathers_cost(p, choice, decided, tensor, from, to, &wanted);
-  return wanted && planner_rewrite_cost(p, tensor, from, to) <= gathers;
-}
-
-double planner_delivery_cost(const Planner *p, const int *choice, const bool *decided,
-                             const StageTensor *tensor, int from) {
-  bool wanted;
-  if (from < 0) return 0; // the tensor is not in the plan
-  double cycles = gathers_cost(p, choice, decided, tensor, from, READ_ANY, &wanted) +
-                  gained_by_gathering(p, choice, decided, tensor, from);
-  for (int to = 0; to < p->candidates[tensor->index].count; to++) {
-    if (to == from) continue;
-    if (is_rewritten(p, choice, decided, tensor, from, to))
-      cycles += planner_rewrite_cost(p, tensor, from, to);
-    else
-      cycles += gathers_cost(p, choice, decided, tensor, from, to, &wanted);
-  }
-  return cycles;
-}
-
-int planner_read_in(const Planner *p, const int *choice, const StageTensor *tensor,
-                    const Stage *user) {
-  const StageChoice *c = planner_chosen(p, choice, user);
-  int read = stage_read_of(user, tensor), wanted = c->reads[read],
-      written = planner_written(p, choice, tensor);
-  if (wanted == READ_PACKED || wanted == READ_NOTHING || wanted == written) return wanted;
-  if (planner_gathering(p, user, c, read, written) < 0) return written;
-  return is_rewritten(p, choice, NULL, tensor, written, wanted) ? wanted : written;
+  if (wanted == READ_NOTHING) return 0;
+  if (written < 0) return PLAN_NEVER;
+  double cost = wanted < 0 ? PLAN_NEVER : planner_rewrite_cost(p, tensor, written, wanted);
+  bool gathers = wanted == READ_ANY || bit_set_has(&choice->gathers, read);
+  if (!gathers || (cost == 0 && !choice->saved)) return cost;
+  const ThroughCopy *way = known_way(p, tensor, stage, read, choice->output, written);
+  double saved = choice->saved ? choice->saved[read] : 0;
+  return MIN_OF(cost, MIN_OF(way->least, way->unpadded - saved));
 }

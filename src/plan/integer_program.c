@@ -7,14 +7,14 @@
 //   w7_2      tensor 7 is written in its candidate 2; an input is given in it
 //   c7_2_1    tensor 7 is written in candidate 2, and a rewrite copies it to candidate 1
 //   g3_0_2_4  stage 3, which writes its candidate 4, gathers the elements of its read 0 from
-//             candidate 2, in which the tensor is written
+//             candidate 2, in which the tensor is written, or copied
 #include "plan/internal.h"
 
 typedef struct IntegerProgram {
   const Planner *p;
   Text *out;
-  unsigned *written, *wanted; // by tensor->index: sets of candidates
-  bool *may_be_unwritten;     // by tensor->index
+  LayoutSet *written, *wanted; // by tensor->index
+  bool *may_be_unwritten;      // by tensor->index
 } IntegerProgram;
 
 static void put_number(IntegerProgram *ip, double cycles) {
@@ -24,19 +24,32 @@ static void put_number(IntegerProgram *ip, double cycles) {
 
 // ---- Facts about tensors
 
+// May the stage gather a read in this choice? It has to where no layout suits it.
+static bool may_gather(const StageChoice *c, int read) {
+  return c->reads[read] == READ_ANY || bit_set_has(&c->gathers, read);
+}
+
+static void note_read(IntegerProgram *ip, const StageTensor *tensor, const StageChoice *c,
+                      int read) {
+  LayoutSet *wanted = &ip->wanted[tensor->index];
+  if (c->reads[read] >= 0) *wanted |= LAYOUT_SET_OF(c->reads[read]);
+  if (!tensor->data && may_gather(c, read))
+    *wanted |= LAYOUT_SET_BELOW(ip->p->candidates[tensor->index].count);
+}
+
 static void note_output(IntegerProgram *ip, const StageTensor *tensor, int output) {
   if (output < 0)
     ip->may_be_unwritten[tensor->index] = true;
   else
-    ip->written[tensor->index] |= 1u << output;
+    ip->written[tensor->index] |= LAYOUT_SET_OF(output);
 }
 
 static void find_sets(IntegerProgram *ip) {
   const StageGraph *g = ip->p->stages;
   for (int i = 0; i < g->tensors.count; i++) {
     const StageTensor *tensor = g->tensors.items[i];
-    if (tensor->input >= 0) ip->written[i] = 1u << ip->p->given[i];
-    if (tensor->is_output) ip->wanted[i] = 1u << ip->p->given[i];
+    if (tensor->input >= 0) ip->written[i] = LAYOUT_SET_OF(ip->p->given[i]);
+    if (tensor->is_output) ip->wanted[i] = LAYOUT_SET_OF(ip->p->given[i]);
   }
   for (int i = 0; i < g->stages.count; i++) {
     const Stage *stage = g->stages.items[i];
@@ -44,9 +57,7 @@ static void find_sets(IntegerProgram *ip) {
     for (int k = 0; k < choices->count; k++) {
       const StageChoice *c = &choices->items[k];
       if (stage->output->producer == stage) note_output(ip, stage->output, c->output);
-      for (int r = 0; r < stage->reads.count; r++)
-        if (c->reads[r] >= 0)
-          ip->wanted[((StageTensor *)stage->reads.items[r])->index] |= 1u << c->reads[r];
+      for (int r = 0; r < stage->reads.count; r++) note_read(ip, stage->reads.items[r], c, r);
     }
   }
 }
@@ -60,11 +71,6 @@ static bool is_wanted(const IntegerProgram *ip, const StageTensor *tensor, int c
 }
 
 // ---- Costs
-
-// May the stage gather a read in this choice? It has to where no layout suits it.
-static bool may_gather(const StageChoice *c, int read) {
-  return c->reads[read] == READ_ANY || bit_set_has(&c->gathers, read);
-}
 
 // The first choice that writes the candidate and may gather the read, which costs the same in all
 // of these; NULL: there is none.
@@ -83,7 +89,6 @@ static void put_gathering_costs(IntegerProgram *ip, const Stage *stage, int read
     const StageChoice *choice = gathers_for(ip, stage, read, output);
     if (tensor->data || !choice) continue;
     for (int from = 0; from < ip->p->candidates[tensor->index].count; from++) {
-      if (!is_written(ip, tensor, from)) continue;
       put_number(ip, planner_gathering(ip->p, stage, choice, read, from));
       text_printf(ip->out, "g%d_%d_%d_%d\n", stage->index, read, from, output);
     }
@@ -173,8 +178,7 @@ static void put_exists(IntegerProgram *ip, const StageTensor *tensor, int to) {
 static void put_gathered(IntegerProgram *ip, const Stage *stage, int read, int output) {
   const StageTensor *tensor = stage->reads.items[read];
   for (int from = 0; from < ip->p->candidates[tensor->index].count; from++)
-    if (is_written(ip, tensor, from))
-      text_printf(ip->out, "- g%d_%d_%d_%d\n", stage->index, read, from, output);
+    text_printf(ip->out, "- g%d_%d_%d_%d\n", stage->index, read, from, output);
 }
 
 // The terms of the stage's choices that read candidate `wanted`, write candidate `output` (-1: any)
@@ -199,7 +203,6 @@ static void put_gathers(IntegerProgram *ip, const Stage *stage, int read, int ou
   const StageTensor *tensor = stage->reads.items[read];
   const StageChoices *choices = &ip->p->choices[stage->index];
   for (int from = 0; from < ip->p->candidates[tensor->index].count; from++) {
-    if (!is_written(ip, tensor, from)) continue;
     text_printf(ip->out, "g%d_%d_%d_%d\n", stage->index, read, from, output);
     for (int i = 0; i < choices->count; i++) {
       const StageChoice *c = &choices->items[i];
@@ -211,7 +214,7 @@ static void put_gathers(IntegerProgram *ip, const Stage *stage, int read, int ou
 }
 
 // A tensor that is read is written in the layout that is wanted, or copied to it, or gathered from
-// the layout in which it is written.
+// a layout in which it is in memory.
 static void put_delivery(IntegerProgram *ip, const Stage *stage, int read) {
   const StageTensor *tensor = stage->reads.items[read];
   int count = ip->p->candidates[tensor->index].count,
@@ -229,10 +232,11 @@ static void put_delivery(IntegerProgram *ip, const Stage *stage, int read) {
       put_gathered(ip, stage, read, output);
       text_puts(ip->out, "<= 0\n");
     }
-    for (int from = 0; from < count; from++)
-      if (is_written(ip, tensor, from))
-        text_printf(ip->out, "g%d_%d_%d_%d - w%d_%d <= 0\n", stage->index, read, from, output,
-                    tensor->index, from);
+    for (int from = 0; from < count; from++) {
+      text_printf(ip->out, "g%d_%d_%d_%d\n", stage->index, read, from, output);
+      put_exists(ip, tensor, from);
+      text_puts(ip->out, "<= 0\n");
+    }
     put_gathers(ip, stage, read, output);
   }
 }
@@ -322,8 +326,8 @@ void plan_integer_program(const Plan *plan, Text *out) {
   Arena *arena = &p->context->arena;
   int count = p->stages->tensors.count;
   planner_connect(p, NULL);
-  IntegerProgram ip = {with_all_choices(p), out, arena_array(arena, unsigned, count),
-                       arena_array(arena, unsigned, count), arena_array(arena, bool, count)};
+  IntegerProgram ip = {with_all_choices(p), out, arena_array(arena, LayoutSet, count),
+                       arena_array(arena, LayoutSet, count), arena_array(arena, bool, count)};
   find_sets(&ip);
   put_program(&ip);
   planner_connect(p, plan->choice);

@@ -24,6 +24,12 @@ typedef struct Candidate {
   double bytes;           // of the tensor in this layout; set for the candidates of a tensor
 } Candidate;
 
+// A set of candidates of one tensor, by their numbers.
+typedef uint64_t LayoutSet;
+#define LAYOUT_SET_OF(number) ((LayoutSet)1 << (number))
+#define LAYOUT_SET_BELOW(count) (~(LayoutSet)0 >> (64 - (count))) // of the first candidates
+_Static_assert(PLAN_MAX_LAYOUTS <= 64, "a set has one word");
+
 typedef struct Candidates {
   Candidate *items; // the first is row-major; tensors with equal candidates share them
   int count, capacity;
@@ -74,9 +80,16 @@ enum {
 
 typedef Array(StageChoice) StageChoices;
 
+// The cycles of gathering the reads of equal stages, as far as they are known. NULL: none is.
+typedef struct GatherCosts {
+  double *direct;          // see planner_gather_cost
+  struct ThroughCopy *via; // see planner_delivery_to
+} GatherCosts;
+
 // The choices of all stages that are equal in what choices depend on.
 typedef struct SharedChoices {
-  StageChoices choices;        // no items: they are not known yet
+  StageChoices choices; // no items: they are not known yet
+  GatherCosts gather_costs;
   int64_t left_out, dominated; // what each of the stages adds to the planner's counts
 } SharedChoices;
 
@@ -132,10 +145,10 @@ struct Planner {
   StageChoices room;                  // in which the choices of one stage after another are found
   LoopBody *bodies;                   // by stage->index
   Arena growing;                      // holds candidates until tensors share them
-  double **rewrite_costs; // by tensor->index: of [from * count + to]; negative: not known yet
-  double **gather_costs;  // by stage->index: see planner_gather_cost; NULL: none is known yet
-  Map shared_choices;     // by WordKey: SharedChoices *
-  Map *composed;          // by WordKey of two stages: the one with the other inlined
+  double **rewrite_costs;     // by tensor->index: of [from * count + to]; negative: not known yet
+  GatherCosts **gather_costs; // by stage->index; equal stages share them
+  Map shared_choices;         // by WordKey: SharedChoices *
+  Map *composed;              // by WordKey of two stages: the one with the other inlined
   // The facts about stages and shapes, which all planners of a graph share.
   const Stage **kinds;       // by stage->index: the first stage whose loops are equal
   Map *nests;                // by stage: what planner_nest has read; NULL: no nest
@@ -398,12 +411,21 @@ double planner_gather_cost(const Planner *planner, const Stage *stage, int read,
 // when the choice does not allow it, or the tensor is not written (`from` is negative).
 double planner_gathering(const Planner *planner, const Stage *stage, const StageChoice *choice,
                          int read, int from);
-// The cycles in which a read by itself finds what is written: of a rewrite, or of gathering where
-// that is cheaper.
+// The cycles of reading, under a choice, what is in memory in candidate `from`: 0 in the layout
+// that the choice wants, else those of gathering.
+double planner_reading(const Planner *planner, const Stage *stage, const StageChoice *choice,
+                       int read, int from);
+// The cycles in which a read by itself finds what is written: of a rewrite, or of gathering from
+// what is written or from a copy of it, where that is cheaper.
 double planner_delivery_to(const Planner *planner, const StageTensor *tensor, const Stage *stage,
                            const StageChoice *choice, int read, int written);
+
+// copies.c. The copies of a tensor, written in candidate `from`, that cost least together with what
+// its readers then gather; readers that are not `decided` (NULL: all are) do not count.
+LayoutSet planner_copies(const Planner *planner, const int *choice, const bool *decided,
+                         const StageTensor *tensor, int from);
 // The cycles of the rewrites of a tensor that is written in candidate `from`, and of gathering by
-// its readers, at least; readers that are not `decided` (NULL: all are) do not count.
+// its readers, at least.
 double planner_delivery_cost(const Planner *planner, const int *choice, const bool *decided,
                              const StageTensor *tensor, int from);
 // The candidate in which the user's kernel finds the tensor; READ_PACKED for a constant.

@@ -72,12 +72,12 @@ static const char *read_because(const Grouping *g, const Stage *user, const Stag
 // its group.
 static void add_rewrites_of(Grouping *g, StageTensor *tensor) {
   int from = planner_written(g->planner, g->choice, tensor), given;
-  unsigned done = 1u << from;
+  LayoutSet done = LAYOUT_SET_OF(from);
   for (int i = 0; i < tensor->users.count; i++) {
     const Stage *user = tensor->users.items[i];
     int to = planner_read_in(g->planner, g->choice, tensor, user);
     if (to < 0 || done >> to & 1) continue;
-    done |= 1u << to;
+    done |= LAYOUT_SET_OF(to);
     add_rewrite(g, tensor, from, to, read_because(g, user, tensor, from, to));
   }
   given = g->planner->given[tensor->index];

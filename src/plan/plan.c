@@ -137,7 +137,7 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   *p->composed = map_new(&context->arena);
   p->proposals = proposals;
   p->choices = arena_array(&context->arena, StageChoices, stages->stages.count);
-  p->gather_costs = arena_array(&context->arena, double *, stages->stages.count);
+  p->gather_costs = arena_array(&context->arena, GatherCosts *, stages->stages.count);
   bool ok = true;
   for (int i = 0; i < stages->stages.count; i++) ok &= planner_find_choices(p, i);
   return ok ? p : NULL;

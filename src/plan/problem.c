@@ -9,7 +9,7 @@
 
 typedef struct TensorState { // a value of a tensor's variable
   int written;
-  unsigned exists; // set of candidates, including `written`
+  LayoutSet exists; // including `written`
 } TensorState;
 
 typedef struct TensorStates {
@@ -85,12 +85,12 @@ static int given_number(const Solving *s, const StageTensor *tensor) {
 }
 
 // The candidates in which the tensor can be written.
-static unsigned written_set(const Solving *s, const StageTensor *tensor) {
-  if (tensor->input >= 0) return 1u << given_number(s, tensor);
+static LayoutSet written_set(const Solving *s, const StageTensor *tensor) {
+  if (tensor->input >= 0) return LAYOUT_SET_OF(given_number(s, tensor));
   const StageChoices *choices = &s->planner->choices[tensor->producer->index];
-  unsigned set = 0;
+  LayoutSet set = 0;
   for (int i = 0; i < choices->count; i++)
-    if (choices->items[i].output >= 0) set |= 1u << choices->items[i].output;
+    if (choices->items[i].output >= 0) set |= LAYOUT_SET_OF(choices->items[i].output);
   return set;
 }
 
@@ -99,22 +99,29 @@ static bool may_be_unwritten(const StageTensor *tensor) {
   return tensor->producer && tensor->producer->serves && !tensor->is_output;
 }
 
-// The candidates that some reader wants, or the caller.
-static unsigned wanted_set(const Solving *s, const StageTensor *tensor) {
-  unsigned set = tensor->is_output ? 1u << given_number(s, tensor) : 0;
+// The candidates from which a choice can read.
+static LayoutSet readable_set(const StageChoice *choice, int read, LayoutSet all) {
+  if (choice->reads[read] == READ_ANY || bit_set_has(&choice->gathers, read)) return all;
+  return choice->reads[read] >= 0 ? LAYOUT_SET_OF(choice->reads[read]) : 0;
+}
+
+// The candidates from which some reader can read, or which the caller wants.
+static LayoutSet wanted_set(const Solving *s, const StageTensor *tensor) {
+  LayoutSet set = tensor->is_output ? LAYOUT_SET_OF(given_number(s, tensor)) : 0,
+            all = LAYOUT_SET_BELOW(s->planner->candidates[tensor->index].count);
   for (int i = 0; i < tensor->users.count; i++) {
     const Stage *user = tensor->users.items[i];
     const StageChoices *choices = &s->planner->choices[user->index];
     int read = stage_read_of(user, tensor);
-    for (int k = 0; k < choices->count; k++)
-      if (choices->items[k].reads[read] >= 0) set |= 1u << choices->items[k].reads[read];
+    for (int k = 0; k < choices->count && set != all; k++)
+      set |= readable_set(&choices->items[k], read, all);
   }
   return set;
 }
 
 // The copies that are wanted of a tensor, by the candidate in which it is written.
 typedef struct WantedCopies {
-  unsigned from[PLAN_MAX_LAYOUTS];
+  LayoutSet from[PLAN_MAX_LAYOUTS];
 } WantedCopies;
 
 static const CopyLosses *losses_of(Solving *s, const StageTensor *tensor, const Stage *user) {
@@ -138,36 +145,36 @@ static bool is_useless(Solving *s, const StageTensor *tensor, int from, int to) 
   return room >= 0;
 }
 
-static WantedCopies wanted_copies(Solving *s, const StageTensor *tensor, unsigned written,
-                                  unsigned wanted) {
+static WantedCopies wanted_copies(Solving *s, const StageTensor *tensor, LayoutSet written,
+                                  LayoutSet wanted) {
   WantedCopies copies = {{0}};
-  for (unsigned left = written; left; left &= left - 1) {
-    int from = __builtin_ctz(left);
-    for (unsigned to = wanted & ~(1u << from); to; to &= to - 1)
-      if (!is_useless(s, tensor, from, __builtin_ctz(to))) copies.from[from] |= to & -to;
+  for (LayoutSet left = written; left; left &= left - 1) {
+    int from = __builtin_ctzll(left);
+    for (LayoutSet to = wanted & ~LAYOUT_SET_OF(from); to; to &= to - 1)
+      if (!is_useless(s, tensor, from, __builtin_ctzll(to))) copies.from[from] |= to & -to;
   }
   return copies;
 }
 
 // Adds the states in which the tensor is written in one candidate and exists in `exists` and in at
 // most `most` of the others. Without room for them, counts them.
-static void add_states(TensorStates *states, TensorState state, unsigned others, int most) {
+static void add_states(TensorStates *states, TensorState state, LayoutSet others, int most) {
   if (!others || !most) {
     if (states->items) states->items[states->count] = state;
     states->count++;
     return;
   }
-  unsigned last = 1u << (31 - __builtin_clz(others));
+  LayoutSet last = LAYOUT_SET_OF(63 - __builtin_clzll(others));
   TensorState with = {state.written, state.exists | last};
   add_states(states, state, others & ~last, most);
   add_states(states, with, others & ~last, most - 1);
 }
 
 // The number of states with at most `most` copies.
-static double count_states(unsigned written, const WantedCopies *wanted, int most) {
+static double count_states(LayoutSet written, const WantedCopies *wanted, int most) {
   double count = 0;
-  for (unsigned left = written; left; left &= left - 1) {
-    int others = __builtin_popcount(wanted->from[__builtin_ctz(left)]);
+  for (LayoutSet left = written; left; left &= left - 1) {
+    int others = __builtin_popcountll(wanted->from[__builtin_ctzll(left)]);
     double sets = 1;
     for (int k = 0; k <= MIN_OF(most, others); k++) {
       count += sets;
@@ -180,7 +187,7 @@ static double count_states(unsigned written, const WantedCopies *wanted, int mos
 // The most copies that are looked at: no more than there are readers, since each reads one, and so
 // few that there are not too many states. The tables of a tensor with 16 candidates and six readers
 // would have 365,104 rows.
-static int most_copies(const Planner *p, unsigned written, const WantedCopies *wanted,
+static int most_copies(const Planner *p, LayoutSet written, const WantedCopies *wanted,
                        int readers) {
   enum { MOST_STATES = 10000, MOST_OF_SMALL = 500000 };
   int most = readers, limit = p->is_small ? MOST_OF_SMALL : MOST_STATES;
@@ -190,16 +197,16 @@ static int most_copies(const Planner *p, unsigned written, const WantedCopies *w
 
 // The states with each written candidate and the copies that are wanted. A tensor that may not be
 // in the plan also has the state -1.
-static TensorStates states_of(Arena *arena, unsigned written, const WantedCopies *wanted, int most,
+static TensorStates states_of(Arena *arena, LayoutSet written, const WantedCopies *wanted, int most,
                               bool unwritten) {
   TensorStates states = {0};
   for (int pass = 0; pass < 2; pass++) {
     if (pass) states.items = arena_array(arena, TensorState, states.count);
     states.count = unwritten;
     if (pass && states.count) states.items[0] = (TensorState){-1, 0};
-    for (unsigned left = written; left; left &= left - 1) {
-      int from = __builtin_ctz(left);
-      add_states(&states, (TensorState){from, 1u << from}, wanted->from[from], most);
+    for (LayoutSet left = written; left; left &= left - 1) {
+      int from = __builtin_ctzll(left);
+      add_states(&states, (TensorState){from, LAYOUT_SET_OF(from)}, wanted->from[from], most);
     }
   }
   return states;
@@ -208,13 +215,13 @@ static TensorStates states_of(Arena *arena, unsigned written, const WantedCopies
 static int most_wanted(const WantedCopies *wanted) {
   int most = 0;
   for (int i = 0; i < PLAN_MAX_LAYOUTS; i++)
-    most = MAX_OF(most, __builtin_popcount(wanted->from[i]));
+    most = MAX_OF(most, __builtin_popcountll(wanted->from[i]));
   return most;
 }
 
 static TensorStates states_once(Solving *s, const StageTensor *tensor) {
   Arena *arena = &s->planner->context->arena;
-  unsigned written = written_set(s, tensor);
+  LayoutSet written = written_set(s, tensor);
   WantedCopies wanted = wanted_copies(s, tensor, written, wanted_set(s, tensor));
   int readers = planner_most_readers(tensor),
       most = most_copies(s->planner, written, &wanted, readers);
@@ -294,22 +301,32 @@ static int64_t cost_or_never(double cycles) {
   return cycles >= PLAN_NEVER ? PBQP_INFINITY : planner_integer_cost(cycles);
 }
 
-static const PbqpTable *table_read(Solving *s, const TensorStates *states, const Stage *user,
-                                   int read) {
-  const StageChoices *to = &s->planner->choices[user->index];
-  ChoiceClasses readers = planner_reader_classes(&s->planner->context->scratch, to, read);
-  int count = states->count;
+// The cycles of a choice that reads the tensor in the candidate of least cycles that exists.
+// `cycles`: by candidate.
+static int64_t cost_of_reading(const Planner *p, const Stage *user, const StageChoice *choice,
+                               int read, TensorState state, const double *cycles) {
+  if (state.written < 0) return cost_or_never(planner_reading(p, user, choice, read, -1));
+  double least = PLAN_NEVER;
+  for (LayoutSet left = state.exists; left; left &= left - 1)
+    least = MIN_OF(least, cycles[__builtin_ctzll(left)]);
+  return cost_or_never(least);
+}
+
+static const PbqpTable *table_read(Solving *s, const StageTensor *tensor,
+                                   const TensorStates *states, const Stage *user, int read) {
+  const Planner *p = s->planner;
+  const StageChoices *to = &p->choices[user->index];
+  ChoiceClasses readers = planner_reader_classes(&p->context->scratch, to, read);
+  int count = states->count, candidates = p->candidates[tensor->index].count;
   int64_t *matrix = matrix_new(s, count, readers.count);
-  for (int i = 0; i < count; i++)
-    for (int j = 0; j < readers.count; j++) {
-      const StageChoice *choice = readers.first[j];
-      int wanted = choice->reads[read], written = states->items[i].written;
-      bool exists = wanted >= 0 && states->items[i].exists >> wanted & 1;
-      double cycles = wanted >= 0 && wanted == written
-                          ? 0
-                          : planner_gathering(s->planner, user, choice, read, written);
-      matrix[i * readers.count + j] = cost_or_never(exists ? MIN_OF(cycles, 0) : cycles);
-    }
+  double *cycles = arena_array(&p->context->scratch, double, candidates);
+  for (int j = 0; j < readers.count; j++) {
+    const StageChoice *choice = readers.first[j];
+    for (int i = 0; i < candidates; i++) cycles[i] = planner_reading(p, user, choice, read, i);
+    for (int i = 0; i < count; i++)
+      matrix[i * readers.count + j] =
+          cost_of_reading(p, user, choice, read, states->items[i], cycles);
+  }
   return pbqp_table_classes(s->problem, count, NULL, count, to->count, readers.of, readers.count,
                             matrix);
 }
@@ -320,7 +337,7 @@ static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) 
   int read = stage_read_of(user, tensor);
   void **known = KNOWN(s, KEY_READ, map_key(states->items), map_key(to->items), (uint64_t)to->count,
                        (uint64_t)read);
-  if (!*known) *known = (void *)table_read(s, states, user, read);
+  if (!*known) *known = (void *)table_read(s, tensor, states, user, read);
   pbqp_edge_of(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index],
                *known);
 }
@@ -457,10 +474,13 @@ static bool limits_copies(const Planner *p) {
 // Lets the readers of a tensor take the choices that do without a copy that the problem leaves out.
 static void do_without_copies(Solving *s, const StageTensor *tensor, int *choice) {
   const Planner *p = s->planner;
-  int from = planner_written(p, choice, tensor);
-  for (int i = 0; i < tensor->users.count && from >= 0; i++) {
+  int from = planner_written(p, choice, tensor), count = tensor->users.count;
+  int *read_in = arena_array(&p->context->arena, int, count);
+  for (int i = 0; i < count; i++)
+    read_in[i] = planner_read_in(p, choice, tensor, tensor->users.items[i]);
+  for (int i = 0; i < count && from >= 0; i++) {
     const Stage *user = tensor->users.items[i];
-    int to = planner_chosen(p, choice, user)->reads[stage_read_of(user, tensor)];
+    int to = read_in[i];
     if (to < 0 || to == from || !is_useless(s, tensor, from, to)) continue;
     const int *instead = &losses_of(s, tensor, user)->instead[from * p->choices[user->index].count];
     choice[user->index] = instead[choice[user->index]];
@@ -495,7 +515,8 @@ static void improve(Solving *s, double seconds, Assignment *found) {
 // cheaper with one.
 static void check_cost(const Planner *planner, Assignment *found) {
   int64_t cost = planner_cost_of(planner, found->choice);
-  if (cost > found->cost || (found->optimal && cost != found->cost))
+  bool same = !found->optimal || limits_copies(planner) || cost == found->cost;
+  if (cost > found->cost || !same)
     bug(planner->context, "a plan of %lld cycles costs %lld", (long long)found->cost,
         (long long)cost);
   found->cost = cost;

@@ -119,7 +119,8 @@ def test_convolutions_with_one_filter():
 # read as it is written, products that end the rows of what reads them, a tensor that is read beside
 # its transpose, tiles of a single vector, which scalar code for an axis of one element in blocks
 # was cheaper than, views and results that were inlined together, axes that end rows, few products
-# of bytes, a group that writes a repeated tensor, a chain that is best stored in one place.
+# of bytes, a group that writes a repeated tensor, a chain that is best stored in one place, elements
+# that are gathered from a copy that another reader has, or that is made for it.
 @pytest.mark.parametrize("seed, option, text", [
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
@@ -142,6 +143,8 @@ def test_convolutions_with_one_filter():
     (252, "desired_layouts", "node5:input0=Abcd8a"),
     (276, "desired_layouts", "node1:output0=abdc"), (278, "desired_layouts", "node1:output0=abdc"),
     (291, "desired_layouts", "node4:output0=Ab8a"), (292, "keep_layouts", "v6"),
+    (459, "desired_layouts", "node0:input0=aBcd8b"),
+    (1068, "desired_layouts", "node0:input0=aBcd16b"),
     (530, "keep_layouts", "v7"), (606, "keep_layouts", "v5")])
 def test_requests_on_random_graphs(seed, option, text):
     model = hill_climb.named(random_onnx.random_model(seed)).SerializeToString()
