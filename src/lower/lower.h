@@ -66,6 +66,7 @@
 enum {
   LOWER_STACK_BYTES = 64 * 1024, // larger local allocations become workspace
   LOWER_MAX_LANES = 64,
+  LOWER_DEVICE_LANES = 16, // the widest vectors of a device, which are those of OpenCL
   LOWER_MAX_PASSES = 32,
 };
 

@@ -539,19 +539,20 @@ static Stmt *in_pieces(Vectorization *env, Stmt *loop, int64_t extent) {
   Context *context = env->state->context;
   DType type = loop->as.loop.var->type;
   Array(Stmt *) items = {0};
-  int64_t at = 0, whole = extent / LOWER_MAX_LANES;
+  int most = env->state->options->device ? LOWER_DEVICE_LANES : LOWER_MAX_LANES;
+  int64_t at = 0, whole = extent / most;
   if (whole > 1) {
     Expr *outer = expr_var(context, loop->as.loop.var->as.var->name, type);
-    Expr *step = expr_mul(context, outer, expr_int(context, type, LOWER_MAX_LANES));
+    Expr *step = expr_mul(context, outer, expr_int(context, type, most));
     int mark = analyzer_mark(env->analyzer);
     Expr *zero = expr_int(context, type, 0), *count = expr_int(context, type, whole);
     analyzer_bind(env->analyzer, outer, zero, count);
-    Stmt *body = piece(env, loop, expr_add(context, loop->as.loop.min, step), LOWER_MAX_LANES);
+    Stmt *body = piece(env, loop, expr_add(context, loop->as.loop.min, step), most);
     analyzer_reset(env->analyzer, mark);
     array_push(&context->arena, &items, stmt_for(context, outer, zero, count, LOOP_SERIAL, body));
-    at = whole * LOWER_MAX_LANES;
+    at = whole * most;
   }
-  for (int lanes = LOWER_MAX_LANES; lanes >= 1; lanes /= 2)
+  for (int lanes = most; lanes >= 1; lanes /= 2)
     for (; extent - at >= lanes; at += lanes) {
       Expr *first = expr_add(context, loop->as.loop.min, expr_int(context, type, at));
       array_push(&context->arena, &items, piece(env, loop, first, lanes));

@@ -38,6 +38,17 @@ def verified(path):
     return command.pleat("verify", path, *ON_DEVICE)
 
 
+def test_wide_vectors_are_several_on_a_device(tmp_path):
+    """Loops are vectorized in pieces of at most 16 lanes, the widest vectors of OpenCL."""
+    (tmp_path / "wide.py").write_text(HEAD + """@T.prim_func
+def f(A: T.Buffer((3, 58), "float32"), C: T.Buffer((3, 58), "float32")):
+    for b in T.thread_binding(3, "blockIdx.x"):
+        for i in T.vectorized(58):
+            C[b, i] = A[b, i] + 1.0
+""")
+    assert "agree" in verified(tmp_path / "wide.py")
+
+
 # ---- Random programs -----------------------------------------------------------------------------
 
 EXTENTS = (1, 2, 3, 4, 5, 7, 11, 13)
