@@ -423,6 +423,22 @@ static bool is_list(const Stmt *s) {
   return s->kind == STMT_SEQ || stmt_is_idle(s);
 }
 
+// TVM's lowering of blocks notes what it knows of the memory: no address, and the alignment that all
+// memory has.
+static Attrs without_usual_notes(Comparison *c, Attrs attrs) {
+  const Expr *address = attrs_get(&attrs, "buffer_allocated_addr");
+  if (address && address->op == EXPR_TUPLE && !address->count)
+    attrs = attrs_without(c->arena, attrs, "buffer_allocated_addr");
+  if (attrs_int(&attrs, "buffer_data_alignment", 0) == 64)
+    attrs = attrs_without(c->arena, attrs, "buffer_data_alignment");
+  return attrs;
+}
+
+static bool same_notes(Comparison *c, Attrs a, Attrs b) {
+  Attrs first = without_usual_notes(c, a), second = without_usual_notes(c, b);
+  return same_attrs(c, &first, &second);
+}
+
 static bool same_allocate(Comparison *c, const Stmt *a, const Stmt *b) {
   if (!dtype_equal(a->as.allocate.type, b->as.allocate.type) ||
       a->as.allocate.rank != b->as.allocate.rank)
@@ -430,7 +446,7 @@ static bool same_allocate(Comparison *c, const Stmt *a, const Stmt *b) {
   if (!same_exprs(c, "extent of the allocation", a->as.allocate.extents, b->as.allocate.extents,
                   a->as.allocate.rank))
     return false;
-  if (!same_attrs(c, &a->as.allocate.annotations, &b->as.allocate.annotations)) return false;
+  if (!same_notes(c, a->as.allocate.annotations, b->as.allocate.annotations)) return false;
   pair(c, a->as.allocate.var, b->as.allocate.var);
   return same_stmt(c, a->as.allocate.body, b->as.allocate.body);
 }

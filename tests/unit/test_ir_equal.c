@@ -18,8 +18,7 @@ static Module *parse(Context *context, const char *body) {
 }
 
 #define PROGRAM(parameters, body) "@T.prim_func\ndef f(" parameters "):\n" body
-#define TARGET(text) \
-  PROGRAM("n: T.int32", "    T.func_attr({\"target\": T.target(" text ")})\n")
+#define TARGET(text) PROGRAM("n: T.int32", "    T.func_attr({\"target\": T.target(" text ")})\n")
 #define AB "A: T.Buffer((5, 7), \"float32\"), B: T.Buffer((5, 7), \"float32\")"
 
 typedef struct Pair {
@@ -75,6 +74,14 @@ static const Pair pairs[] = {
      "attribute 'target': a call of target and a call of target", 2},
     {TARGET("\"llvm\", \"c\""), TARGET("\"llvm\""),
      "attribute 'target': a call of target and a call of target", 2},
+    // Notes about memory that say what holds of all memory are not compared.
+    {PROGRAM(AB, "    X = T.allocate([4], \"int8\", annotations={\"buffer_allocated_addr\": [], "
+                 "\"buffer_data_alignment\": 64})\n    B[0, 0] = A[0, 0]\n"),
+     PROGRAM(AB, "    X = T.allocate([4], \"int8\")\n    B[0, 0] = A[0, 0]\n"), NULL, 0},
+    {PROGRAM(AB, "    X = T.allocate([4], \"int8\", annotations={\"buffer_data_alignment\": 128})\n"
+                 "    B[0, 0] = A[0, 0]\n"),
+     PROGRAM(AB, "    X = T.allocate([4], \"int8\")\n    B[0, 0] = A[0, 0]\n"),
+     "attribute 'buffer_data_alignment': only the first has it", 3},
     // Statements without effect and the name of the dialect are not compared.
     {PROGRAM("n: T.int32", "    pass\n"), PROGRAM("n: T.int32", "    T.evaluate(0)\n"), NULL, 0},
     {PROGRAM(AB, "    B[0, 0] = A[0, 0]\n    T.evaluate(0)\n"),
