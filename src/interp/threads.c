@@ -9,7 +9,7 @@
 
 static const char *const axes[] = {"threadIdx.x", "threadIdx.y", "threadIdx.z", "blockIdx.x",
                                    "blockIdx.y",  "blockIdx.z",  "vthread"};
-enum { AXES = COUNT_OF(axes), BLOCK_AXES = 3, MOST_TOGETHER = 1 << 20 };
+enum { AXES = COUNT_OF(axes), VIRTUAL = AXES - 1, BLOCK_AXES = 3, MOST_TOGETHER = 1 << 20 };
 
 typedef struct Thread {
   InterpScalar *frame;
@@ -60,7 +60,7 @@ static int64_t same_value(Machine *machine, const Team *team, const InterpStep *
 static int axis_of(const char *thread) {
   for (int i = 0; i < AXES; i++)
     if (!strncmp(thread, axes[i], strlen(axes[i]))) return i;
-  return AXES - 1;
+  return VIRTUAL;
 }
 
 static void add_thread(Machine *machine, Team *inner, const InterpStep *step, const Thread *from,
@@ -221,13 +221,18 @@ static void run_last(Machine *machine, const Team *team, const InterpStep *step)
 
 // ---- Memory
 
+// Virtual threads have memory of their own for all that is allocated inside of their loop.
+static bool shares_memory(const char *scope, int axis) {
+  return axis != VIRTUAL && scope_is_shared_by(scope, axes[axis]);
+}
+
 // The number of the memory of this scope that the thread has, of `*count` in the team.
 static int64_t memory_of(const Team *team, const Thread *thread, const char *scope,
                          int64_t *count) {
   int64_t number = 0;
   *count = 1;
   for (int i = 0; i < AXES; i++) {
-    if (scope_is_shared_by(scope, axes[i])) continue;
+    if (shares_memory(scope, i)) continue;
     number = number * team->extents[i] + thread->at[i];
     *count *= team->extents[i];
   }

@@ -1,5 +1,5 @@
 # Virtual threads have memory of their own, also where threads wait for one another.
-# RUN: pleat opt %s --pass split_at_barriers
+# RUN: pleat opt %s --pass split_at_barriers --verify-each
 from tvm.script import tir as T
 
 
