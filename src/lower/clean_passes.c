@@ -116,7 +116,7 @@ static bool find_undefined(Visitor *visitor, Expr *e) {
   return true;
 }
 
-static bool is_undefined(Expr *e) {
+bool lower_is_undefined(Expr *e) {
   bool found = false;
   visit_expr(&(Visitor){.env = &found, .enter_expr = find_undefined}, e);
   return found;
@@ -124,7 +124,7 @@ static bool is_undefined(Expr *e) {
 
 static bool find_undefined_index(Visitor *visitor, Expr *e) {
   bool *found = visitor->env;
-  for (int i = 0; e->op == EXPR_LOAD && i < e->count; i++) *found |= is_undefined(e->args[i]);
+  for (int i = 0; e->op == EXPR_LOAD && i < e->count; i++) *found |= lower_is_undefined(e->args[i]);
   return true;
 }
 
@@ -136,7 +136,7 @@ static bool loads_undefined_place(Expr *e) {
 
 // A name for an undefined value is replaced by the value.
 static Stmt *without_undefined_name(Rewriter *rewriter, Stmt *s) {
-  if (s->kind != STMT_LET || !is_undefined(s->as.let.value)) return NULL;
+  if (s->kind != STMT_LET || !lower_is_undefined(s->as.let.value)) return NULL;
   Stmt *body = lower_substitute(rewriter->context, s->as.let.body, s->as.let.var, s->as.let.value);
   return rewrite_stmt(rewriter, body);
 }
@@ -145,12 +145,12 @@ static Stmt *without_undefined_name(Rewriter *rewriter, Stmt *s) {
 static Stmt *without_undefined(Rewriter *rewriter, Stmt *s) {
   if (s->kind == STMT_STORE) {
     for (int i = 0; i < s->as.store.rank; i++)
-      if (is_undefined(s->as.store.indices[i]))
+      if (lower_is_undefined(s->as.store.indices[i]))
         diag_error(rewriter->context, s->pos,
                    "an index of this store is T.undef, which is no place");
     if (loads_undefined_place(s->as.store.value))
       diag_error(rewriter->context, s->pos, "an index of a load is T.undef, which is no place");
-    return idle_or_same(rewriter, s, is_undefined(s->as.store.value));
+    return idle_or_same(rewriter, s, lower_is_undefined(s->as.store.value));
   }
   bool found = false;
   Visitor visitor = {.env = &found, .enter_expr = find_undefined};

@@ -1,5 +1,5 @@
 # A store of T.undef, or of a value computed from it, is left out. T.undef decides nothing else.
-# RUN: pleat opt %s --func f --pass remove_undefined | sed -n "/def f/,/^$/p"
+# RUN: pleat opt %s --func f --pass remove_undefined --verify-each | sed -n "/def f/,/^$/p"
 # RUN 1: pleat opt %s --func g --pass remove_undefined
 from tvm.script import tir as T
 
