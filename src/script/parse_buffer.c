@@ -71,15 +71,14 @@ Expr *parse_difference(Parser *parser, Expr *start, Expr *stop) {
   return expr_sub(parser->context, stop, start);
 }
 
-// The start and extent of one axis of a slice; the whole axis where a bound is omitted.
-static bool slice_bounds(Parser *parser, const PyNode *slice, Expr *whole, Expr **min,
-                         Expr **extent) {
+// The start and end of one axis of a slice; those of the whole axis where they are omitted.
+static bool slice_bounds(Parser *parser, const PyNode *slice, Expr *whole, Expr **min, Expr **end) {
   Operand start = {expr_int(parser->context, whole->type, 0), true}, stop = {whole, false};
   if (slice->items[0]) start = parse_operand(parser, slice->items[0]);
   if (slice->items[1]) stop = parse_operand(parser, slice->items[1]);
   if (!parse_same_type(parser, slice, &start, &stop)) return false;
   *min = start.e;
-  *extent = parse_difference(parser, start.e, stop.e);
+  *end = stop.e;
   return true;
 }
 
@@ -89,9 +88,10 @@ static Expr *simplified(Parser *parser, Expr *e) {
 }
 
 static Expr *slice_ramp(Parser *parser, const PyNode *slice, Expr *whole) {
-  Expr *min, *extent;
+  Expr *min, *end;
   int64_t length, step = 1;
-  if (!slice_bounds(parser, slice, whole, &min, &extent)) return NULL;
+  if (!slice_bounds(parser, slice, whole, &min, &end)) return NULL;
+  Expr *extent = parse_difference(parser, min, end);
   if (slice->items[2] && !parse_int(parser, slice->items[2], "the step of a slice", &step))
     return NULL;
   if (!expr_as_int(extent, &length)) extent = simplified(parser, extent);
@@ -133,8 +133,12 @@ Expr **parse_indices(Parser *parser, const PyNode *node, Buffer *buffer) {
 static bool region_axis(Parser *parser, const PyNode *item, Region *region, int axis) {
   Expr **min = &region->min[axis], **extent = &region->extent[axis];
   if (item->kind == PY_SLICE) {
-    if (!slice_bounds(parser, item, region->buffer->shape[axis], min, extent)) return false;
-    if ((*extent)->op == EXPR_SUB) *extent = simplified(parser, *extent); // i - 1:i + 2 has 3
+    Expr *end;
+    if (!slice_bounds(parser, item, region->buffer->shape[axis], min, &end)) return false;
+    *extent = parse_difference(parser, *min, end);
+    bool is_stated = end->op == EXPR_ADD && (*extent == end->args[0] || *extent == end->args[1]);
+    if (!is_stated && (*extent)->op == EXPR_SUB)
+      *extent = simplified(parser, *extent); // i - 1:i + 2 has 3
     return true;
   }
   *min = index_value(parser, item);
