@@ -219,9 +219,8 @@ const PyNode *const *parse_split_name(Parser *parser, const PyNode *target, int 
 // those that one name stands for.
 static const PyNode *const *loop_names(Parser *parser, const PyNode *target, int count,
                                        int *name_count) {
-  bool is_tuple = py_is_list(target);
-  *name_count = is_tuple ? target->count : count;
-  if (!is_tuple) return parse_split_name(parser, target, count);
+  *name_count = count;
+  if (target->kind == PY_NAME) return parse_split_name(parser, target, count);
   Array(const PyNode *) names = {0};
   bool has_star = false;
   for (int i = 0; i < target->count; i++) {
@@ -246,7 +245,8 @@ static Stmt *grid_loops(Parser *parser, const PyNode *node, Stmt **outer) {
   int count = iterator->count - 1;
   const PyNode *const *names = &target;
   int name_count = 1;
-  if (target->kind != PY_NAME || count > 1) names = loop_names(parser, target, count, &name_count);
+  if (py_is_list(target) || (target->kind == PY_NAME && count > 1))
+    names = loop_names(parser, target, count, &name_count);
   if (name_count != count || !count) {
     REPORT(parser, node->items[0], "%d loop variable%s for %d extent%s", name_count,
            name_count == 1 ? "" : "s", count, count == 1 ? "" : "s");

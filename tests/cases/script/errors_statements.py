@@ -15,3 +15,11 @@ def kernel(A: T.Buffer(("n +", 4), "float32"), B: T.Buffer(("n * x", 4), "float3
     E = T.alloc_local((4,), "float33")
     T.alloc_shared((4,), "float32")
     F = T.handle("float32", 3)
+
+
+@T.prim_func
+def loops(A: T.Buffer((6,), "float32")):
+    for 0 in T.grid(6):
+        A[i] = T.float32(1)
+    for A[0] in T.grid(2, 3):
+        A[0] = T.float32(1)
