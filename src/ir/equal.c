@@ -423,8 +423,8 @@ static bool is_list(const Stmt *s) {
   return s->kind == STMT_SEQ || stmt_is_idle(s);
 }
 
-// TVM's lowering of blocks notes what it knows of the memory: no address, and the alignment that all
-// memory has.
+// TVM's lowering of blocks notes what it knows of the memory: no address, and the alignment that
+// all memory has.
 static Attrs without_usual_notes(Comparison *c, Attrs attrs) {
   const Expr *address = attrs_get(&attrs, "buffer_allocated_addr");
   if (address && address->op == EXPR_TUPLE && !address->count)
