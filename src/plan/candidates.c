@@ -137,10 +137,9 @@ static bool same_candidate(const Candidate *known, const Candidate *candidate) {
 
 // A tensor with several readers has a state for each set of copies that they may read.
 static int most_layouts(const Planner *p, const StageTensor *tensor) {
-  enum { FEW_READERS = 3, MOST_OF_FEW = 20, MOST_SHARED = 16 };
-  int readers = planner_most_readers(tensor);
-  int most = readers > FEW_READERS ? MOST_SHARED : readers > 1 ? MOST_OF_FEW : p->most_layouts;
-  return MIN_OF(most, p->most_layouts);
+  enum { FEW_READERS = 3, MOST_SHARED = 16 };
+  bool few = p->is_small || planner_most_readers(tensor) <= FEW_READERS;
+  return few ? p->most_layouts : MIN_OF(MOST_SHARED, p->most_layouts);
 }
 
 static int number_of(const Candidates *c, const Candidate *candidate) {
@@ -419,8 +418,9 @@ static bool may_pass(const Candidate *candidate, const StageTensor *to, bool for
   return !candidate->panels || (!forward && to->producer && planner_is_read_once(to));
 }
 
-// Passes the candidates from `first` on through the relation to read `read`. False when there was
-// nothing new.
+// Passes the candidates from `first` on through the relation to read `read`. In a small graph, a
+// tensor may have copies in layouts that the tiles of its producer cannot write. False when there
+// was nothing new.
 static bool pass(Planner *p, const Stage *stage, int read, bool forward, int first,
                  bool only_requested) {
   const StageTensor *tensor = stage->reads.items[read], *from = forward ? tensor : stage->output,
@@ -433,7 +433,7 @@ static bool pass(Planner *p, const Stage *stage, int read, bool forward, int fir
         !planner_related(p, stage, read, forward, &candidate, &found))
       continue;
     bool tiled = to->producer && stage_is_reduction(to->producer);
-    if (!tiled || found.requested || suits_tiles(p, to->buffer, &found))
+    if (!tiled || found.requested || p->is_small || suits_tiles(p, to->buffer, &found))
       candidates_add(p, to, found);
   }
   return p->candidates[to->index].count > before;

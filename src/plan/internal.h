@@ -8,8 +8,8 @@
 #include "plan/relations.h"
 
 // The limits on the choices of a stage and on the layouts of a tensor (PLAN_MAX_LAYOUTS in small
-// graphs). A tensor of n layouts with k users has up to n * C(n-1, k) states (problem.c), so the
-// limit on layouts cannot be much larger.
+// graphs). A tensor of n layouts with k users has up to n * C(n-1, k) states (problem.c), of which
+// the copies that no plan needs are left out (useful_copies.c).
 enum { PLAN_MAX_CHOICES = 1024, SMALL_MAX_CHOICES = 4096, USUAL_MAX_LAYOUTS = 20 };
 
 static const double PLAN_NEVER = 1e18; // cycles of what cannot be done

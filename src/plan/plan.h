@@ -238,7 +238,7 @@ typedef struct PlanCandidate {
   PlanChange changes[PLAN_MAX_CHANGES]; // the largest first
   int change_count;
 } PlanCandidate;
-enum { PLAN_MAX_LAYOUTS = 28 };
+enum { PLAN_MAX_LAYOUTS = 60 };
 // Fills items[0..PLAN_MAX_LAYOUTS) with the tensor's candidates, among them the one that was asked
 // for, and returns their number, which is
 // 0 for constants.

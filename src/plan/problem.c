@@ -228,8 +228,10 @@ static TensorStates states_once(Solving *s, const StageTensor *tensor) {
   s->planner->copies_limited[tensor->index] = most < readers && most < most_wanted(&wanted);
   bool unwritten = may_be_unwritten(tensor);
   uint64_t words[PLAN_MAX_LAYOUTS + 3] = {written, (uint64_t)most, unwritten};
-  for (int i = 0; i < PLAN_MAX_LAYOUTS; i++) words[i + 3] = wanted.from[i];
-  void **known = known_under(s, KEY_STATES, words, COUNT_OF(words));
+  int count = 3;
+  for (LayoutSet left = written; left; left &= left - 1)
+    words[count++] = wanted.from[__builtin_ctzll(left)];
+  void **known = known_under(s, KEY_STATES, words, count);
   if (!*known) {
     TensorStates states = states_of(arena, written, &wanted, most, unwritten);
     *known = arena_copy(arena, &states, sizeof states);

@@ -120,7 +120,8 @@ def test_convolutions_with_one_filter():
 # its transpose, tiles of a single vector, which scalar code for an axis of one element in blocks
 # was cheaper than, views and results that were inlined together, axes that end rows, few products
 # of bytes, a group that writes a repeated tensor, a chain that is best stored in one place, elements
-# that are gathered from a copy that another reader has, or that is made for it.
+# that are gathered from a copy that another reader has, or that is made for it, copies in layouts
+# that no tile writes.
 @pytest.mark.parametrize("seed, option, text", [
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
@@ -133,6 +134,7 @@ def test_convolutions_with_one_filter():
     (97, "desired_layouts", "node2:output0=abCd8c"),
     (101, "desired_layouts", "node6:output0=abcDe16d"),
     (107, "keep_layouts", "v2"), (124, "desired_layouts", "node0:input0=abdc"),
+    (107, "desired_layouts", "node0:output0=abCd16c"),
     (128, "desired_layouts", "node1:output0=abcd"),
     (147, "desired_layouts", "node0:output0=abcde"), (161, "desired_layouts", "node6:input0=acb"),
     (168, "desired_layouts", "node0:output0=aBc8b"),
