@@ -45,17 +45,30 @@ static bool count_in_expr(Visitor *visitor, Expr *e) {
   return true;
 }
 
+// Elements that are sizes of another buffer keep their place, since sizes are not rewritten.
+static bool count_in_size(Visitor *visitor, Expr *e) {
+  if (e->op != EXPR_LOAD) return true;
+  count_user(visitor->env, e->as.buffer->data);
+  count_user(visitor->env, e->as.buffer->data);
+  return true;
+}
+
+static void count_in_declaration(Compaction *compaction, const Buffer *buffer) {
+  count_user(compaction, buffer->data);
+  lower_visit_sizes(&(Visitor){.env = compaction, .enter_expr = count_in_size}, buffer);
+}
+
 // A block's allocation declares its buffer. A view with strides of its own depends on the shape of
 // its source.
 static void count_in_block(Compaction *compaction, const Block *block) {
-  for (int i = 0; i < block->alloc_count; i++) count_user(compaction, block->allocs[i]->data);
+  for (int i = 0; i < block->alloc_count; i++) count_in_declaration(compaction, block->allocs[i]);
   for (int i = 0; i < block->match_count; i++)
     if (block->matches[i].buffer->strides)
       count_user(compaction, block->matches[i].source.buffer->data);
 }
 
 static bool count_in_stmt(Visitor *visitor, Stmt *s) {
-  if (s->kind == STMT_DECL_BUFFER) count_user(visitor->env, s->as.declare.buffer->data);
+  if (s->kind == STMT_DECL_BUFFER) count_in_declaration(visitor->env, s->as.declare.buffer);
   if (s->kind == STMT_BLOCK) count_in_block(visitor->env, s->as.block);
   return true;
 }

@@ -199,7 +199,8 @@ PrimFunc *lower_phases(LowerState *state, PrimFunc *func);
 // statement.
 Stmt *lower_body(const Stmt *s);
 Stmt *lower_with_body(Context *context, const Stmt *s, Stmt *body); // for the same statements
-Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that change no buffers
+void lower_visit_sizes(Visitor *visitor, const Buffer *buffer);     // shape, strides and offset
+Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b); // for rewriters that change no buffers
 // The function with a rewritten body; itself when nothing changed. NULL after a diagnostic of the
 // rewriter's hooks.
 PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter);
@@ -214,7 +215,7 @@ PrimFunc *lower_in_regions(LowerState *state, PrimFunc *func, LowerPartChange *c
 // substitute_stmt of one variable.
 Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value);
 bool lower_is_region_loop(const Stmt *s); // a parallel loop, or one over threads
-bool lower_is_regions(const Stmt *s); // the ATTR around the regions of a lowered body
+bool lower_is_regions(const Stmt *s);     // the ATTR around the regions of a lowered body
 // That ATTR with each of its regions replaced.
 Stmt *lower_map_regions(Rewriter *rewriter, Stmt *s,
                         Stmt *(*map)(Rewriter *rewriter, Stmt *region));

@@ -123,8 +123,19 @@ static bool access_in_expr(Visitor *visitor, Expr *e) {
   return true;
 }
 
+static bool access_in_size(Visitor *visitor, Expr *e) {
+  const Promotion *promotion = visitor->env;
+  RegisterCandidate *candidate =
+      e->op == EXPR_LOAD ? map_find(&promotion->by_data, e->as.buffer->data) : NULL;
+  if (candidate) candidate->obstacle = "the size of another buffer reads it";
+  return true;
+}
+
 static bool access_in_stmt(Visitor *visitor, Stmt *s) {
   Promotion *promotion = visitor->env;
+  if (s->kind == STMT_DECL_BUFFER)
+    lower_visit_sizes(&(Visitor){.env = promotion, .enter_expr = access_in_size},
+                      s->as.declare.buffer);
   if (s->kind != STMT_STORE) return true;
   RegisterCandidate *candidate = map_find(&promotion->candidates, s->as.store.buffer);
   if (candidate)

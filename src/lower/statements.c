@@ -35,6 +35,14 @@ Stmt *lower_with_body(Context *context, const Stmt *s, Stmt *body) {
   return next;
 }
 
+void lower_visit_sizes(Visitor *visitor, const Buffer *buffer) {
+  for (int i = 0; i < buffer->rank; i++) {
+    visit_expr(visitor, buffer->shape[i]);
+    if (buffer->strides) visit_expr(visitor, buffer->strides[i]);
+  }
+  visit_expr(visitor, buffer->offset);
+}
+
 Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value) {
   Map vars = map_new(&context->arena);
   map_put(&vars, var, value);

@@ -2,6 +2,8 @@
 # memory of unknown size is indexed in 64 bits, and the second run changes nothing.
 # RUN: pleat opt %s --pass convert_blocks,flatten_buffers --verify-each
 # RUN: pleat opt %s --pass convert_blocks,flatten_buffers,flatten_buffers --verify-each
+# RUN: pleat opt %s --func sizes_from_memory --pass compact_buffers --verify-each > %t/compact.py
+# RUN: pleat opt %s --func sizes_from_memory --pass flatten_buffers,promote_registers --verify-each > %t/promoted.py
 from tvm.script import tir as T
 
 
