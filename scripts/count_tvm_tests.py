@@ -18,7 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PASSES = ["lower_match_buffer", "lower_init_block", "plan_update_buffer_allocation_location",
           "convert_blocks_to_opaque", "compact_buffer_region", "lower_opaque_block",
           "flatten_buffer", "vectorize", "unroll_loop", "inject_double_buffer",
-          "inject_virtual_thread", "storage_rewrite", "pointer_value_type_rewrite", "convert_ssa",
+          "inject_virtual_thread", "inject_software_pipeline", "storage_rewrite",
+          "pointer_value_type_rewrite", "convert_ssa",
           "make_packed_api", "lower_thread_all_reduce", "thread_sync", "simplify", "remove_no_op",
           "narrow_datatype", "force_narrow_index_to_i32", "remove_assume", "remove_undef",
           "loop_partition", "hoist_if", "hoist_expression", "rewrite_unsafe_select", "common_subexpr_elim"]
