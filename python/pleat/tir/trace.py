@@ -126,7 +126,7 @@ class InstructionKind:
         """The inputs and the attributes of a step whose arguments are `values`, by their names."""
         inputs, attrs = [], []
         parameters = list(self._parameters)
-        while (last := parameters[-1]).name in BEYOND and values[last.name] == last.default:
+        while parameters and (last := parameters[-1]).name in BEYOND and values[last.name] == last.default:
             parameters.pop()
         for parameter in parameters:
             value = values[parameter.name]
