@@ -19,12 +19,6 @@ static const PrimFunc *only_program(const Module *module) {
   return is_single ? module->funcs.items[0].prim : NULL;
 }
 
-static bool compare(Context *context, const Module *a, const Module *b, IrDifference *difference) {
-  const PrimFunc *x = only_program(a), *y = only_program(b);
-  return x && y ? prim_func_equal(context, x, y, difference)
-                : module_equal(context, a, b, difference);
-}
-
 // ---- The difference in the printed texts --------------------------------------------------------
 
 typedef struct PrintedCall {
@@ -41,7 +35,7 @@ static Module *read_back(Context *context, const char *text) {
 static void find_printed(void *arg) {
   PrintedCall *call = arg;
   const Module *a = read_back(call->context, call->a), *b = read_back(call->context, call->b);
-  call->found = a && b && !compare(call->context, a, b, &call->difference);
+  call->found = a && b && !module_equal_but_names(call->context, a, b, &call->difference);
 }
 
 static void set_position(SourcePos pos, int *line, int *column, int *width) {
@@ -80,7 +74,7 @@ static void find_difference(void *arg) {
   EqualCall *call = arg;
   Context *context = call->call.context;
   IrDifference difference;
-  call->equal = compare(context, call->call.on->module, call->other, &difference);
+  call->equal = module_equal_but_names(context, call->call.on->module, call->other, &difference);
   call->call.done = true;
   if (call->equal || !call->wants_difference) return;
   call->difference = describe(context, call, &difference);

@@ -17,6 +17,7 @@ typedef struct Comparison {
   SourcePos a, b;
   IrDifference *difference; // may be NULL
   bool in_module;
+  bool blocks_by_name; // blocks of different names differ
 } Comparison;
 
 static Comparison comparison_new(Context *context, IrDifference *difference) {
@@ -26,7 +27,14 @@ static Comparison comparison_new(Context *context, IrDifference *difference) {
                       .forth = map_new(arena),
                       .back = map_new(arena),
                       .same = map_new(arena),
-                      .difference = difference};
+                      .difference = difference,
+                      .blocks_by_name = true};
+}
+
+static Comparison comparison_inside(const Comparison *c) {
+  Comparison inner = comparison_new(c->context, c->difference);
+  inner.blocks_by_name = c->blocks_by_name;
+  return inner;
 }
 
 // Records the first difference and returns false.
@@ -526,8 +534,9 @@ static bool same_block_buffers(Comparison *c, const Block *a, const Block *b) {
 
 static bool same_block(Comparison *c, const Stmt *s, const Stmt *t) {
   const Block *a = s->as.block, *b = t->as.block;
-  if (strcmp(a->name, b->name)) return differ(c, "blocks '%s' and '%s'", a->name, b->name);
   bool root = block_is_root(a);
+  if (root != block_is_root(b) || (c->blocks_by_name && strcmp(a->name, b->name)))
+    return differ(c, "blocks '%s' and '%s'", a->name, b->name);
   return same_block_vars(c, a, b) && same_block_buffers(c, a, b) &&
          (root ||
           (same_regions(c, "reads", a->reads, a->read_count, b->reads, b->read_count) &&
@@ -648,7 +657,7 @@ static bool same_callee(Comparison *c, const Node *a, const Node *b) {
   if (c->in_module)
     return !strcmp(a->callee->name, b->callee->name) ||
            differ(c, "calls of %s and %s", a->callee->name, b->callee->name);
-  Comparison inner = comparison_new(c->context, c->difference);
+  Comparison inner = comparison_inside(c);
   return same_prim_func(&inner, a->callee, b->callee);
 }
 
@@ -704,7 +713,7 @@ static bool same_graph_func(Comparison *c, const GraphFunc *a, const GraphFunc *
 static bool same_module_func(Comparison *c, const ModuleFunc *a, const ModuleFunc *b) {
   if (!b) return differ(c, "function '%s': only the first has it", a->name);
   if (!a->prim != !b->prim) return differ(c, "kinds of function '%s'", a->name);
-  Comparison inner = comparison_new(c->context, c->difference);
+  Comparison inner = comparison_inside(c);
   inner.in_module = true;
   return a->prim ? same_prim_func(&inner, a->prim, b->prim)
                  : same_graph_func(&inner, a->graph, b->graph);
@@ -739,4 +748,28 @@ bool prim_func_equal(Context *context, const PrimFunc *a, const PrimFunc *b,
 
 bool module_equal(Context *context, const Module *a, const Module *b, IrDifference *difference) {
   COMPARE(same_module, a, b);
+}
+
+static bool same_unnamed(Comparison *c, const Module *a, const Module *b) {
+  c->blocks_by_name = false;
+  return same_module(c, a, b);
+}
+
+static bool same_unnamed_program(Comparison *c, const PrimFunc *a, const PrimFunc *b) {
+  c->blocks_by_name = false;
+  return same_prim_func(c, a, b);
+}
+
+static const PrimFunc *only_program(const Module *module) {
+  bool is_single = module->funcs.count == 1 && !(module->name && *module->name);
+  return is_single ? module->funcs.items[0].prim : NULL;
+}
+
+bool module_equal_but_names(Context *context, const Module *a, const Module *b,
+                            IrDifference *difference) {
+  const PrimFunc *x = only_program(a), *y = only_program(b);
+  if (!x || !y) {
+    COMPARE(same_unnamed, a, b);
+  }
+  COMPARE(same_unnamed_program, x, y);
 }

@@ -123,7 +123,6 @@ static bool is_root(const Block *block) {
 }
 
 static void add_block(Hashing *h, const Block *block) {
-  add(h, text_hash(block->name));
   for (int i = 0; i < block->alloc_count; i++) add_buffer(h, block->allocs[i]);
   add_attrs(h, &block->annotations);
   for (int i = 0; i < block->var_count; i++) add(h, block->vars[i].kind);

@@ -631,6 +631,9 @@ typedef struct IrDifference {
 bool prim_func_equal(Context *context, const PrimFunc *a, const PrimFunc *b,
                      IrDifference *difference);
 bool module_equal(Context *context, const Module *a, const Module *b, IrDifference *difference);
+// The same whatever the names of blocks, and of the programs where each module has only one.
+bool module_equal_but_names(Context *context, const Module *a, const Module *b,
+                            IrDifference *difference);
 // Programs that are equal have the same hash, in every process.
 uint64_t prim_func_hash(Context *context, const PrimFunc *func);
 uint64_t module_hash(Context *context, const Module *module);

@@ -126,6 +126,14 @@ def test_hashes_differ_where_programs_do():
     assert ir.structural_hash(renamed) == ir.structural_hash(matmul)
 
 
+def test_names_of_blocks_do_not_count():
+    other = from_source(matmul.script().replace('T.block("', 'T.block("other_'))
+    assert other.script() != matmul.script()
+    for a, b in ((matmul, other), (ir.IRModule({"f": matmul}), ir.IRModule({"f": other}))):
+        ir.assert_structural_equal(a, b)
+        assert ir.structural_hash(a) == ir.structural_hash(b)
+
+
 def test_attributes_of_both_generations_are_equal():
     classic, newer = (matmul.with_attr(key, True) for key in ("tir.noalias", "tirx.noalias"))
     assert ir.structural_equal(classic, newer) and ir.structural_equal(newer, classic)
