@@ -18,6 +18,7 @@
 #define LAST_NAMES INTRINSIC_LAST_NAMES
 #define PURE INTRINSIC_PURE
 #define NAMES INTRINSIC_NAMES
+#define KEYWORDS INTRINSIC_KEYWORDS
 
 static const Intrinsic table[] = {
 #define INTRINSIC(name, newer, least, most, type, flags) {#name, newer, least, most, type, flags},
@@ -30,7 +31,7 @@ bool intrinsic_is_namespace(const Intrinsic *intrinsic) {
 }
 
 bool intrinsic_takes_keywords(const Intrinsic *intrinsic) {
-  return intrinsic_is_namespace(intrinsic) || intrinsic->flags & NAMES;
+  return intrinsic_is_namespace(intrinsic) || intrinsic->flags & (NAMES | KEYWORDS);
 }
 
 // A function of a namespace stands behind those of it that have rows.

@@ -23,7 +23,7 @@ typedef enum IntrinsicType {
   INTRINSIC_LAST_NAMES,
 } IntrinsicType;
 
-enum { INTRINSIC_PURE = 1, INTRINSIC_NAMES = 2 }; // flags
+enum { INTRINSIC_PURE = 1, INTRINSIC_NAMES = 2, INTRINSIC_KEYWORDS = 4 }; // flags
 
 typedef struct Intrinsic {
   const char *name, *newer; // newer "": the same name in both dialects

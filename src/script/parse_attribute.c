@@ -146,7 +146,16 @@ Expr *parse_attribute_value(Parser *parser, const PyNode *node) {
   }
 }
 
+// T.handle().ty, a type as an operand, is its name.
+static Expr *type_name(Parser *parser, const PyNode *node) {
+  DType type;
+  if (!parse_dtype(parser, node, &type)) return NULL;
+  return expr_string(parser->context, dtype_name(parser->context, type));
+}
+
 Expr *parse_call_operand(Parser *parser, const PyNode *node) {
+  bool is_type = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "ty");
+  if (is_type && node->items[0]->kind == PY_CALL) return type_name(parser, node);
   if (py_is_list(node)) {
     Expr **items = arena_array(parser->arena, Expr *, node->count);
     for (int i = 0; i < node->count; i++)

@@ -23,7 +23,8 @@ static bool parts_of(Parser *parser, const PyNode *call, CallParts *out) {
     const PyNode *item = call->items[i];
     if (item->kind != PY_KEYWORD)
       out->count++;
-    else if (!strcmp(item->text, "dtype") || !strcmp(item->text, "ret_ty"))
+    else if (!strcmp(item->text, "dtype") || !strcmp(item->text, "ret_ty") ||
+             !strcmp(item->text, "return_type"))
       out->dtype = item->items[0];
     else if (out->is_open)
       array_push(parser->arena, &out->keywords, item);

@@ -23,3 +23,11 @@ def numbers(A: T.Buffer((2,), "float32"), source: T.Buffer((1,), "bfloat16")):
 def three(A: T.Buffer((24,), "int32"), n: T.int32):
     x, y, z = T.cta_id([2, 3, n])
     A[x + y] = z
+
+
+# Calls whose result type is a keyword argument, and of kernels by name.
+@T.prim_func
+def called(A: T.Buffer((32,), "float32")):
+    p: T.handle = T.cuda.func_call("moved", T.address_of(A[0]), 8, source_code="...", return_type=T.handle().ty)
+    T.evaluate(T.isnullptr(p))
+    T.call_ffi_kernel("main_kernel", A.data, 32, launch_params=["threadIdx.x"], ret_ty="int32")
