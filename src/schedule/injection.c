@@ -162,6 +162,24 @@ static Expr *put_number(Rewriter *rewriter, Expr *e) {
   return e == cut->number ? cut->var : e;
 }
 
+// The index with the variable in place of the number. Where the terms of the number are spread over
+// those of the index, a loop that the number counts once is solved for: a*21 + b*7 + c becomes
+// number*7 + c with b = number - a*3.
+static Expr *with_number(const Injection *q, const CutNumber *cut, Expr *id, int count) {
+  Context *context = q->schedule->context;
+  Rewriter rewriter = {.context = context, .env = (void *)cut, .expr = put_number};
+  Expr *put = rewrite_expr(&rewriter, id);
+  for (int i = 0; i < count; i++) {
+    Expr *loop = q->loops[i].var;
+    Expr *rest = analyzer_simplify(q->analyzer, expr_sub(context, cut->number, loop));
+    if (!expr_uses(put, loop) || expr_uses(rest, loop)) continue;
+    Map solved = map_new(&context->arena);
+    map_put(&solved, loop, expr_sub(context, cut->var, rest));
+    put = analyzer_simplify(q->analyzer, substitute_expr(context, put, &solved));
+  }
+  return put;
+}
+
 // Moves the number's loops to the front of q's loops; returns their count, or 0 when one is not in
 // `q`.
 static int loops_of_number(Injection *q, const CutNumber *cut) {
@@ -187,8 +205,7 @@ static void cut_number(Injection *q, Expr *number, Expr *end) {
   int count = number->op == EXPR_VAR ? 0 : loops_of_number(q, &cut);
   if (!count || !analyzer_prove(q->analyzer, expr_binary(context, EXPR_GE, number, zero))) return;
   for (int k = 0; k < q->id_count; k++) {
-    Rewriter rewriter = {.context = context, .env = &cut, .expr = put_number};
-    ids[k] = rewrite_expr(&rewriter, q->ids[k]);
+    ids[k] = with_number(q, &cut, q->ids[k], count);
     for (int i = 0; i < count; i++)
       if (expr_uses(ids[k], q->loops[i].var)) return;
   }
