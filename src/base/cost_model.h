@@ -144,9 +144,6 @@ typedef struct CostModel {
   // Slowdown of a long row axis that ends in a partial tile, and so is not cut in blocks between
   // panels [performance, 12 rows of 1500].
   double rest_factor;
-  // Cycles for an operation on a vector of a tile that is transformed, with its share of loads,
-  // stores and spills [performance, tiles of 6 x 6].
-  double tile_operation_cycles;
   // A stage is computed by a bilinear algorithm when it takes less than this share of the direct
   // sum's cycles [estimate].
   double bilinear_share;
@@ -193,6 +190,9 @@ typedef struct CostModel {
   int most_tile_vectors;
   // Vectors of partial results of a reduction along its own axis.
   int most_row_vectors;
+  // Places in memory that are read or written in turn while the prefetcher follows all of them
+  // [transforms of 36 and 16 products wait for memory, those of 8 and 7 do not, Zen 4].
+  int most_streams;
   // Rows of such a reduction that share the loads of an operand.
   int rows_together;
   // Tiles from which on a row axis is cut in blocks between panels.

@@ -71,11 +71,16 @@ static bool are_paired(const MatrixRows *rows, int a, int b) {
   return true;
 }
 
-// Replaces two paired terms by their sum and their difference, which the rows share.
-static void pair_terms(Combining *c, MatrixRows *rows, int a, int b) {
-  Expr *x = c->terms[a], *y = c->terms[b];
-  c->terms[a] = expr_add(c->context, x, y);
-  c->terms[b] = expr_sub(c->context, x, y);
+// The next two terms from *a on that are paired with each other and with no earlier one.
+static bool next_pair(const MatrixRows *rows, bool *paired, int *a, int *b) {
+  for (; *a < rows->terms; (*a)++)
+    for (*b = *a + 1; *b < rows->terms && !paired[*a]; (*b)++)
+      if (!paired[*b] && are_paired(rows, *a, *b)) return paired[*a] = paired[*b] = true;
+  return false;
+}
+
+// The rows over the sum and the difference of two paired terms in place of these.
+static void pair_rows(MatrixRows *rows, int a, int b) {
   for (int i = 0; i < rows->count; i++) {
     bool equal = rows->at[i][a] == rows->at[i][b];
     if (equal) rows->at[i][b] = 0;
@@ -83,14 +88,15 @@ static void pair_terms(Combining *c, MatrixRows *rows, int a, int b) {
   }
 }
 
+// Replaces paired terms by their sums and differences, which the rows share.
 static void pair_all_terms(Combining *c, MatrixRows *rows) {
   bool paired[BILINEAR_MOST] = {false};
-  for (int a = 0; a < rows->terms; a++)
-    for (int b = a + 1; b < rows->terms && !paired[a]; b++)
-      if (!paired[b] && are_paired(rows, a, b)) {
-        pair_terms(c, rows, a, b);
-        paired[a] = paired[b] = true;
-      }
+  for (int a = 0, b; next_pair(rows, paired, &a, &b);) {
+    Expr *x = c->terms[a], *y = c->terms[b];
+    c->terms[a] = expr_add(c->context, x, y);
+    c->terms[b] = expr_sub(c->context, x, y);
+    pair_rows(rows, a, b);
+  }
 }
 
 Expr *combination_row(Context *context, const MatrixRows *rows, Expr *const *terms, int row) {
@@ -144,13 +150,32 @@ Expr *combination_nested(NestedSum *n, Expr **terms) {
 
 // ---- What the transforms take
 
-int matrix_operations(const MatrixRows *rows) {
-  int operations = 0;
-  for (int i = 0; i < rows->count; i++) {
-    int terms = 0;
-    for (int k = 0; k < rows->terms; k++) terms += rows->at[i][k] != 0;
-    operations += MAX_OF(terms - 1, 1);
+static int sum_operations(const double *factors, int count) {
+  int terms = 0;
+  for (int k = 0; k < count; k++) terms += factors[k] != 0;
+  return MAX_OF(terms - 1, 0);
+}
+
+// The operations of a row beside those of parts that it shares with an earlier row.
+static int row_operations(const MatrixRows *rows, int i) {
+  double same[BILINEAR_MOST], other[BILINEAR_MOST];
+  for (int k = 0; k < rows->count; k++) {
+    if (k == i || !share_parts(rows, MIN_OF(i, k), MAX_OF(i, k), same, other)) continue;
+    int parts = sum_operations(same, rows->terms) + sum_operations(other, rows->terms);
+    return i < k ? 1 + parts : 1;
   }
+  return MAX_OF(sum_operations(rows->at[i], rows->terms), 1);
+}
+
+int matrix_operations(const MatrixRows *given) {
+  MatrixRows rows = *given;
+  bool paired[BILINEAR_MOST] = {false};
+  int operations = 0;
+  for (int a = 0, b; rows.count < rows.terms && next_pair(given, paired, &a, &b);) {
+    pair_rows(&rows, a, b);
+    operations += 2;
+  }
+  for (int i = 0; i < rows.count; i++) operations += row_operations(&rows, i);
   return operations;
 }
 
@@ -158,6 +183,7 @@ TeTransform *combination_transform(const NestedSum *n, uint32_t axes) {
   TeTransform *transform = arena_new(&n->context->arena, TeTransform);
   double before = 1, after = 1;
   for (int w = 0; w < n->count; w++) before *= n->rows[w].terms;
+  double terms = before;
   *transform = (TeTransform){.axes = axes};
   for (int w = 0; w < n->count; w++) {
     before /= n->rows[w].terms;
@@ -165,5 +191,6 @@ TeTransform *combination_transform(const NestedSum *n, uint32_t axes) {
     after *= n->rows[w].count;
   }
   transform->operations /= after;
+  transform->streams = (int)MAX_OF(after, terms);
   return transform;
 }

@@ -107,6 +107,12 @@ static double product_cycles(Choosing *c, TeStage *te, const Buffer *weights) {
   return overlapped_cycles(c->planner.machine, best, memory);
 }
 
+static double transform_cycles(const Choosing *c, const TeStage *te, double memory) {
+  double arithmetic = planner_transform_cycles(&c->planner, te);
+  bool waits = planner_transform_waits(&c->planner, te);
+  return waits ? arithmetic + memory : MAX_OF(arithmetic, memory);
+}
+
 static double variant_cycles(Choosing *c, const BilinearVariant *v) {
   const BilinearStages *stages = &v->stages;
   const CostModel *costs = cost_model_of(c->planner.machine);
@@ -115,9 +121,8 @@ static double variant_cycles(Choosing *c, const BilinearVariant *v) {
   double cycles = product_cycles(c, stages->products, stages->weights->output);
   if (cycles < 0) return PLAN_NEVER;
   cycles += moved(c, 0, products) + 2 * costs->call_cycles;
-  cycles += MAX_OF(planner_transform_cycles(&c->planner, stages->data), moved(c, data / 2, data));
-  return cycles + MAX_OF(planner_transform_cycles(&c->planner, stages->outputs),
-                         moved(c, products, outputs));
+  cycles += transform_cycles(c, stages->data, moved(c, data / 2, data));
+  return cycles + transform_cycles(c, stages->outputs, moved(c, products, outputs));
 }
 
 static double direct_cycles(Choosing *c, const WeightedSum *sum) {

@@ -69,8 +69,12 @@ double planner_transform_cycles(const Planner *p, const TeStage *te) {
   if (!te->transform) return 0;
   const Buffer *output = te->output;
   double elements = nest_buffer_bytes(output) / dtype_bytes(output->type);
-  return elements / machine_lanes(p->machine, output->type) * te->transform->operations *
-         cost_model_of(p->machine)->tile_operation_cycles;
+  return elements / machine_lanes(p->machine, output->type) * te->transform->operations /
+         cost_model_of(p->machine)->operations_a_cycle;
+}
+
+bool planner_transform_waits(const Planner *p, const TeStage *te) {
+  return te->transform && te->transform->streams > cost_model_of(p->machine)->most_streams;
 }
 
 // Does the output in this candidate have vectors along an axis that chooses no formula?
@@ -82,12 +86,14 @@ static bool has_vectors(const Planner *p, const Stage *stage, int output) {
 }
 
 // The arithmetic of a transform of tiles, which takes as many times longer as vectors have elements
-// where there are none, or where its operands are gathered.
+// where there are none, or where its operands are gathered. It waits for memory where a tile is in
+// more places than the prefetcher follows.
 static double transform_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
   bool vectors = stage->te->transform && has_vectors(p, stage, choice->output);
   for (int i = 0; i < stage->reads.count; i++) vectors &= choice->reads[i] != READ_ANY;
   double cycles = planner_transform_cycles(p, stage->te);
-  return vectors ? cycles : cycles * machine_lanes(p->machine, stage->output->buffer->type);
+  if (!vectors) cycles *= machine_lanes(p->machine, stage->output->buffer->type);
+  return planner_transform_waits(p, stage->te) ? cycles + memory_cost(p, stage, choice) : cycles;
 }
 
 // ---- Rows

@@ -105,6 +105,7 @@ static void add_loops(StageReading *r, const TeStage *te) {
   key->whole &= !te->ordered && !te->program && !te->call && !te->outside;
   word_key_add(key, te->transform ? te->transform->axes : 0);
   add_real(key, te->transform ? te->transform->operations : 0);
+  add_real(key, te->transform ? te->transform->streams : 0);
   add_buffer(key, te->output);
   word_key_add(key, (uint64_t)te->axis_count << 32 | (uint64_t)te->reduce_count);
   for (int i = 0; i < te->axis_count + te->reduce_count; i++) {
@@ -246,7 +247,7 @@ static void add_choices_key(WordKey *key, const Planner *p, const Stage *stage) 
   bool fuses = !stage_is_reduction(stage) && !stage->member_count;
   key->whole = !has_own_choices(p, stage);
   word_key_add(key, map_key(p->kinds[stage->index]));
-  word_key_add(key, stage->serves != NULL); // it may be absent
+  word_key_add(key, stage->serves != NULL);          // it may be absent
   add_real(key, planner_chain_arithmetic(p, stage)); // beside which its reads are gathered
   add_tensor(key, p, stage->output);
   word_key_add(key, (uint64_t)stage->others.count);

@@ -13,6 +13,7 @@ enum { TE_MAX_RANK = 12 };
 typedef struct TeTransform {
   double operations; // for each element that it writes
   uint32_t axes;     // the set of axes whose residues choose between formulas
+  int streams;       // places in memory that the elements of a tile are read from or written to
 } TeTransform;
 
 // One computation of one tensor, which becomes one block. Every tensor is a Buffer: an input, or
