@@ -429,13 +429,27 @@ static bool order_reduction(AutoSched *s, LoopRef *reduce, int *count, LoopRef *
   return n > 1 || unroll_innermost(s, inner, 2);
 }
 
+// The copies of a tile's code: tiles at the borders and those between differ in the conditions on
+// each axis that is cut into tiles.
+static int64_t tile_copies(const AutoSched *s) {
+  const Tile *tile = &s->choice->tile;
+  int64_t copies = 1;
+  for (int i = 0; i < 2 && s->nest.conditional; i++)
+    if (tile->row_axis[i] >= 0 && tile->rows[i] > 1)
+      copies *= MIN_OF(3, ceil_div(s->nest.axes[tile->row_axis[i]].extent, tile->rows[i]));
+  return copies;
+}
+
+// Unrolled taps of a window make conditions on the tile's rows constants.
 static bool unroll_taps(AutoSched *s, LoopRef *reduce, int count) {
   const CostModel *costs = cost_model_of(s->machine);
   if (count < 3) return true;
   int64_t taps = autosched_loop_extent(s, reduce[count - 2]);
   int64_t products = tile_products(s) * taps;
   TRY(unroll_innermost(s, reduce[count - 1], products > costs->most_unrolled_taps ? 1 : 2));
-  return products > costs->most_unrolled || schedule_unroll(s->sch, reduce[count - 2]);
+  bool large =
+      products > costs->most_unrolled || products * tile_copies(s) > costs->most_unrolled_copies;
+  return large || schedule_unroll(s->sch, reduce[count - 2]);
 }
 
 static bool finish_block(AutoSched *s, BlockRef block, int skip, int keep) {

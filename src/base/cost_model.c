@@ -78,6 +78,7 @@ static const CostModel x86_64 = {
     .largest_reduction_block = 32,
     .long_sum = 8,
     .most_unrolled = 320,
+    .most_unrolled_copies = 1000,
     .most_unrolled_second = 80,
     .most_unrolled_taps = 100,
     .loop_hiding_products = 20,

@@ -81,6 +81,7 @@ static void test_every_field_is_positive(void **state) {
                             model->largest_reduction_block,
                             model->long_sum,
                             model->most_unrolled,
+                            model->most_unrolled_copies,
                             model->most_unrolled_second,
                             model->most_unrolled_taps,
                             model->loop_hiding_products,
