@@ -363,7 +363,7 @@ int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of re
 // elementwise_costs.c
 // The cycles of the arithmetic of a transform of tiles in vectors; 0 for other stages.
 double planner_transform_cycles(const Planner *planner, const TeStage *te);
-// Is the tile of a transform in more places of memory than are prefetched, so that it waits for them?
+// Is the tile of a transform in more places of memory than are prefetched, so that it waits?
 bool planner_transform_waits(const Planner *planner, const TeStage *te);
 // The cycles of the operations, in vectors, of a stage and of those without a reduction behind it,
 // with which it may share a kernel; 0 for a stage with a reduction.
