@@ -236,6 +236,25 @@ static bool check_neighbours(Schedule *schedule, const StepValue *loops, Path *p
   return true;
 }
 
+typedef struct FusedLoops {
+  Context *context;
+  Expr *fused, *rest; // the variable, and its part from the current loop outwards
+  Expr *inside;       // the iterations of the loops inside of it
+} FusedLoops;
+
+// The index of the current loop, of which `extent` is NULL for the outermost. Digits of constant
+// sizes are fused % (extent * inside) // inside, as in TVM. Those of symbolic sizes are a chain of
+// divisions, from which addresses are simplified.
+static Expr *fused_digit(const FusedLoops *parts, Expr *extent) {
+  Context *context = parts->context;
+  int64_t size;
+  bool constant = expr_as_int(parts->inside, &size) && (!extent || expr_as_int(extent, &size));
+  if (!constant) return extent ? expr_floor_mod(context, parts->rest, extent) : parts->rest;
+  Expr *digit = parts->fused;
+  if (extent) digit = expr_floor_mod(context, digit, expr_mul(context, extent, parts->inside));
+  return expr_floor_div(context, digit, parts->inside);
+}
+
 bool step_fuse(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   StepValue *loops = &call->args[0];
@@ -252,23 +271,21 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
     if (path.items[top + i]->as.loop.var->type.bits > type.bits)
       type = path.items[top + i]->as.loop.var->type;
   Expr *fused = expr_var(context, text_string(&name), type);
-  Expr *inside = expr_int(context, type, 1); // the iterations of the loops inside of loop i
+  FusedLoops parts = {context, fused, fused, expr_int(context, type, 1)};
   Map vars = map_new(&context->arena);
   int first = 0; // the outermost loop with several iterations
   while (first < count - 1 && loop_const_extent(path.items[top + first]) == 1) first++;
-  for (int i = count - 1; i >= 0; i--) { // fused % (extent * inside) // inside
+  for (int i = count - 1; i >= 0; i--) {
     Stmt *loop = path.items[top + i];
-    Expr *extent = expr_mul(context, loop->as.loop.extent, inside);
-    Expr *digit = i < first    ? expr_int(context, type, 0)
-                  : i == first ? fused
-                               : expr_floor_mod(context, fused, extent);
-    digit = expr_floor_div(context, digit, inside);
+    Expr *digit = i < first ? expr_int(context, type, 0)
+                            : fused_digit(&parts, i == first ? NULL : loop->as.loop.extent);
     digit = expr_add(context, digit, loop->as.loop.min);
     map_put(&vars, loop->as.loop.var, expr_cast(context, loop->as.loop.var->type, digit));
-    inside = extent;
+    parts.rest = expr_floor_div(context, parts.rest, loop->as.loop.extent);
+    parts.inside = expr_mul(context, parts.inside, loop->as.loop.extent);
   }
   Stmt *body = substitute_stmt(context, path_end(&path)->as.loop.body, &vars, NULL);
-  Stmt *s = loop_like(context, path.items[top], fused, expr_index(context, 0), inside, body);
+  Stmt *s = loop_like(context, path.items[top], fused, expr_index(context, 0), parts.inside, body);
   schedule_set_body(schedule, path_replace(context, &path, top, s));
   loop_drop_unit_iters(schedule, fused, &call->args[1]);
   step_result(schedule, call, value_loop(fused));
