@@ -152,6 +152,7 @@ int candidates_add(const Planner *p, const StageTensor *tensor, Candidate candid
   Candidates *c = &p->candidates[tensor->index];
   int known = number_of(c, &candidate);
   if (known >= 0) c->items[known].requested |= candidate.requested;
+  if (known >= 0) c->items[known].copied &= candidate.copied;
   if (known >= 0 || c->frozen) return known;
   if (c->count == most_layouts(p, tensor)) {
     c->left_out++;
@@ -432,9 +433,9 @@ static bool pass(Planner *p, const Stage *stage, int read, bool forward, int fir
     if (!may_pass(&candidate, to, forward, only_requested) ||
         !planner_related(p, stage, read, forward, &candidate, &found))
       continue;
-    bool tiled = to->producer && stage_is_reduction(to->producer);
-    if (!tiled || found.requested || p->is_small || suits_tiles(p, to->buffer, &found))
-      candidates_add(p, to, found);
+    bool tiled = to->producer && stage_is_reduction(to->producer) && !found.requested;
+    found.copied = tiled && !suits_tiles(p, to->buffer, &found);
+    if (p->is_small || !found.copied) candidates_add(p, to, found);
   }
   return p->candidates[to->index].count > before;
 }

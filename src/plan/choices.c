@@ -359,8 +359,10 @@ static bool reduction_choices(Planner *p, const Stage *stage) {
   int *reads = arena_array(&p->context->arena, int, stage->reads.count);
   Combination c = {p, stage, nest, .choice = {.fused = -1, .reads = reads}};
   int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
-  for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++)
-    if (only < 0 || c.choice.output == only) combine_all(&c);
+  for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++) {
+    bool written = !p->candidates[stage->output->index].items[c.choice.output].copied;
+    if (only < 0 ? written : c.choice.output == only) combine_all(&c);
+  }
   return true;
 }
 

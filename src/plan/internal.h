@@ -21,6 +21,7 @@ typedef struct Candidate {
   bool dense;             // memory is the row-major array of the digits of the walk
   bool panels;            // stored as panels that a reduction reads from end to end
   bool requested;         // the user named it
+  bool copied;            // no tile of the producer writes it: only copies may have it
   double bytes;           // of the tensor in this layout; set for the candidates of a tensor
 } Candidate;
 

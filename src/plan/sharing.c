@@ -156,7 +156,8 @@ void planner_find_kinds(Planner *p) {
 static void add_candidate(WordKey *key, const Candidate *c) {
   word_key_add(key, map_key(c->layout));
   word_key_add(key, map_key(c->walk));
-  word_key_add(key, (uint64_t)c->dense << 2 | (uint64_t)c->panels << 1 | c->requested);
+  word_key_add(key, (uint64_t)c->copied << 3 | (uint64_t)c->dense << 2 | (uint64_t)c->panels << 1 |
+                        c->requested);
   add_real(key, c->bytes);
 }
 

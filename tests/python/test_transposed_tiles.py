@@ -187,4 +187,4 @@ def test_values_are_written_in_parts_of_blocks(sizes, tmp_path):
     """A block has the values of one head, which is wider than the best tile of the product."""
     path = tmp_path / "attention.onnx"
     attention(path, *sizes)
-    assert share_rewritten(path, "--cpu", "avx512") < 0.02
+    assert share_rewritten(path, "--cpu", "avx512") < 0.025
