@@ -1,6 +1,6 @@
 # Kernels for an OpenCL device: threads, shared memory with barriers, textures, parallel loops. What a
 # device cannot run is refused at its place.
-# RUN: for f in shared tiles tex par table; do pleat compile %s --func $f --target opencl -o %t/$f.cl > /dev/null; sed '/^#pragma/,/^#endif$/d; /^typedef [a-z]* u*int/d; /^#define [IU_]/d; /^#if _/,/^#endif$/d' %t/$f.cl; done
+# RUN: for f in shared tiles tex par table lanes; do pleat compile %s --func $f --target opencl -o %t/$f.cl > /dev/null; sed '/^#pragma/,/^#endif$/d; /^typedef [a-z]* u*int/d; /^#define [IU_]/d; /^#if _/,/^#endif$/d' %t/$f.cl; done
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func outside
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func rows
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func one_element
@@ -10,7 +10,6 @@
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func own
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func flat
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func serial
-# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func lanes
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func twice
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func meet
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func add
@@ -77,3 +76,11 @@ def table(A: T.Buffer((5,), "int32"), C: T.Buffer((5,), "float32")):
     B = T.Buffer((3,), "float32", data=K)
     for i in T.thread_binding(5, "threadIdx.x"):
         C[i] = B[A[i] % 3] * 2.0
+
+
+# A device has vectors of up to 16 lanes.
+@T.prim_func
+def lanes(A: T.Buffer((5, 32), "float32"), C: T.Buffer((5, 32), "float32")):
+    for i in T.parallel(5):
+        for j in T.vectorized(32):
+            C[i, j] = A[i, j] + 1.0

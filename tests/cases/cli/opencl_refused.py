@@ -79,13 +79,6 @@ def serial(A: T.Buffer((5, 8), "float32"), C: T.Buffer((5, 8), "float32")):
         C[i, j] = B[4 - i, j]
 
 
-@T.prim_func
-def lanes(A: T.Buffer((5, 32), "float32"), C: T.Buffer((5, 32), "float32")):
-    for i in T.parallel(5):
-        for j in T.vectorized(32):
-            C[i, j] = A[i, j] + 1.0
-
-
 # Each step of the outer loop writes every element.
 @T.prim_func
 def twice(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
