@@ -9,7 +9,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import onnx  # noqa: E402
-from test_models import LEVELS, PLEAT, Builder, check, level_here  # noqa: E402
+from test_models import EACH_LEVEL, PLEAT, Builder, check, level_here  # noqa: E402
 
 CASES = [  # channels, outputs of each, taps, stride, side
     (48, 2, 7, 2, 13), (32, 4, 3, 1, 11), (8, 2, 3, 2, 7), (24, 2, 5, 1, 9), (16, 3, 3, 1, 5),
@@ -23,7 +23,7 @@ def model(channels, each, taps, stride, side):
     return b.model(b.conv(b("Relu", y), channels * each, 17, 1))
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", EACH_LEVEL)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_outputs_of_each_channel(case, level, tmp_path):
     if not level_here(level):

@@ -10,7 +10,7 @@ np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
 from built import skip_sanitized  # noqa: E402
-from test_models import LEVELS, PLEAT, Builder, check, level_here  # noqa: E402
+from test_models import EACH_LEVEL, PLEAT, Builder, check, level_here  # noqa: E402
 
 
 def one(n, c, k, h, w, size=(3, 3), pads=(1, 1, 1, 1), op="Relu", **attributes):
@@ -104,7 +104,7 @@ def plan(path, *options):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", EACH_LEVEL)
 @pytest.mark.parametrize("name", CASES)
 def test_results(name, level, tmp_path):
     if not level_here(level):
@@ -115,7 +115,7 @@ def test_results(name, level, tmp_path):
         assert plan(tmp_path / "case.onnx", "--cpu", level)["bilinear"]
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", EACH_LEVEL)
 @pytest.mark.parametrize("name", BLOCKS)
 def test_products_in_blocks(name, level, tmp_path):
     if not level_here(level):

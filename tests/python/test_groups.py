@@ -161,7 +161,8 @@ def test_asked_layouts(group, asked, tmp_path):
     check(model, tmp_path, "--desired-layout", f"{node}:output={asked}")
 
 
-@pytest.mark.parametrize("block", [pytest.param(8, marks=pytest.mark.slow), 16])
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [8, 16])
 @pytest.mark.parametrize("group", GROUPS)
 def test_poisoned_padding(group, block, tmp_path):
     """The content of the padding of the input never reaches a result."""

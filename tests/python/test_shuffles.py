@@ -11,7 +11,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import onnx  # noqa: E402
-from test_models import LEVELS, PLEAT, Builder, check, level_here  # noqa: E402
+from test_models import EACH_LEVEL, PLEAT, Builder, check, level_here  # noqa: E402
 
 
 def reshaped(b, x, *shape):
@@ -64,7 +64,7 @@ READS = ["convolution", "elementwise", "output", "residual", "twice", "windows",
 SHAPES = [(2, 34, 5), (3, 21, 4), (7, 14, 6), (4, 64, 7), (2, 2, 3), (5, 5, 3)]
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", EACH_LEVEL)
 @pytest.mark.parametrize("read", READS)
 def test_results(read, level, tmp_path):
     if not level_here(level):
