@@ -8,10 +8,11 @@ static void run(Machine *machine, const InterpStep *step) {
   step->run(machine, step);
 }
 
-static void count_step(Machine *machine) {
-  if (machine->options.max_steps && ++machine->steps > machine->options.max_steps)
-    machine_fail(machine, "the limit of %lld loop iterations is reached",
-                 (long long)machine->options.max_steps);
+void machine_count_step(Machine *machine) {
+  if (!machine->options.max_steps || ++machine->steps <= machine->options.max_steps) return;
+  if (machine->options.out_of_steps) *machine->options.out_of_steps = true;
+  machine_fail(machine, "the limit of %lld loop iterations is reached",
+               (long long)machine->options.max_steps);
 }
 
 // True when the loop ends after this iteration, because of a `break` in it or a `return`.
@@ -26,7 +27,7 @@ void run_for(Machine *machine, const InterpStep *step) {
   int64_t min = node_value(machine, step->as.loop.min)->i;
   int64_t extent = node_value(machine, step->as.loop.extent)->i;
   for (int64_t i = 0; i < extent; i++) {
-    count_step(machine);
+    machine_count_step(machine);
     machine->frame[step->as.loop.var].i = min + i;
     run(machine, step->as.loop.body);
     if (leaves(machine)) return;
@@ -53,7 +54,7 @@ void run_while(Machine *machine, const InterpStep *step) {
   for (;;) {
     machine->stmt = step->stmt;
     if (!node_value(machine, step->as.branch.condition)->i) return;
-    count_step(machine);
+    machine_count_step(machine);
     run(machine, step->as.branch.then_body);
     if (leaves(machine)) return;
   }

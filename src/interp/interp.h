@@ -37,11 +37,12 @@ typedef struct InterpExtern {
 } InterpExtern;
 
 typedef struct InterpOptions {
-  bool poison;       // new allocations hold NaN or an integer pattern, instead of zeros
-  bool report_reads; // reading an allocation's element before it is written is an error
-  bool flat_args;    // a tensor may differ in rank from its buffer if the element counts agree
-  int64_t max_steps; // loop iterations before the run fails; 0: no limit
-  size_t max_bytes;  // the most bytes of allocations; 0: 4 GiB
+  bool poison;        // new allocations hold NaN or an integer pattern, instead of zeros
+  bool report_reads;  // reading an allocation's element before it is written is an error
+  bool flat_args;     // a tensor may differ in rank from its buffer if the element counts agree
+  int64_t max_steps;  // loop iterations before the run fails; 0: no limit
+  bool *out_of_steps; // is set where it fails for that; may be NULL
+  size_t max_bytes;   // the most bytes of allocations; 0: 4 GiB
   const InterpExtern *externs;
   int extern_count;
 } InterpOptions;

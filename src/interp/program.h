@@ -219,6 +219,8 @@ void bind_match(Machine *machine, const BoundMatch *match);
 // threads.c. Runs a loop over threads that wait for one another; and the value of an exchange.
 void run_threads(Machine *machine, const InterpStep *step);
 void eval_exchange(Machine *machine, const InterpNode *node);
+// Counts an iteration of a loop; fails where there were too many.
+void machine_count_step(Machine *machine);
 // Ends the run with a diagnostic at the current statement.
 NO_RETURN void machine_fail(Machine *machine, const char *format, ...) PRINTF_LIKE(2, 3);
 

@@ -127,9 +127,7 @@ static void run_loop(Machine *machine, const Team *team, const InterpStep *step)
   int64_t extent =
       same_value(machine, team, step, step->as.loop.extent, "its number of iterations");
   for (int64_t k = 0; k < extent; k++) {
-    if (machine->options.max_steps && ++machine->steps > machine->options.max_steps)
-      machine_fail(machine, "the limit of %lld loop iterations is reached",
-                   (long long)machine->options.max_steps);
+    machine_count_step(machine);
     for (int i = 0; i < team->count; i++) team->threads[i].frame[step->as.loop.var].i = min + k;
     run_together(machine, team, step->as.loop.body);
   }
@@ -183,9 +181,7 @@ static void run_repeat(Machine *machine, const Team *team, const InterpStep *ste
   for (;;) {
     machine->stmt = step->stmt;
     if (!same_value(machine, team, step, step->as.branch.condition, "the condition")) return;
-    if (machine->options.max_steps && ++machine->steps > machine->options.max_steps)
-      machine_fail(machine, "the limit of %lld loop iterations is reached",
-                   (long long)machine->options.max_steps);
+    machine_count_step(machine);
     run_together(machine, team, step->as.branch.then_body);
   }
 }

@@ -111,6 +111,7 @@ typedef struct LowerOptions {
   bool verify;             // look for the facts that passes promise in all builds
   bool verify_each;        // run before and after each pass on random inputs and compare
   uint64_t seed;           // of those inputs
+  int64_t most_steps;      // a function with more iterations is not compared; 0: any is
   int partition_budget;    // statements that partitioning may add to a function; 0: a cache of them
   LowerReport *report;     // may be NULL; is added to
   // Called after each pass; its result replaces the result of the pass. May be NULL.

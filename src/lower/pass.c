@@ -155,8 +155,13 @@ static bool compare(LowerState *state, const LowerPass *pass, const PrimFunc *be
   if (has_undefined(before)) return true;
   InterpCompare how = how_to_compare(context, before, state->options);
   InterpDifference difference = {0};
-  int errors = context->error_count;
+  int diags = context->diags.count, errors = context->error_count;
+  bool out_of_steps = false;
+  how.options.max_steps = state->options->most_steps;
+  how.options.out_of_steps = &out_of_steps;
   if (interp_compare(context, before, after, &how, &difference)) return true;
+  if (out_of_steps) diag_forget(context, diags, errors);
+  if (out_of_steps) return true;
   if (context->error_count > errors)
     return diag_note(context, before->pos, "while running %s before and after the pass %s",
                      before->name, pass->name);
