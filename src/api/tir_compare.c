@@ -14,11 +14,6 @@ typedef struct EqualCall {
   PleatDifference *difference;
 } EqualCall;
 
-static const PrimFunc *only_program(const Module *module) {
-  bool is_single = module->funcs.count == 1 && !(module->name && *module->name);
-  return is_single ? module->funcs.items[0].prim : NULL;
-}
-
 // ---- The difference in the printed texts --------------------------------------------------------
 
 typedef struct PrintedCall {
@@ -107,7 +102,7 @@ typedef struct HashCall {
 static void hash(void *arg) {
   HashCall *call = arg;
   const Module *module = call->call.on->module;
-  const PrimFunc *func = only_program(module);
+  const PrimFunc *func = module_only_program(module);
   call->hash =
       func ? prim_func_hash(call->call.context, func) : module_hash(call->call.context, module);
   call->call.done = true;

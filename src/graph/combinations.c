@@ -54,14 +54,19 @@ static bool share_parts(const MatrixRows *rows, int a, int b, double *same, doub
   return first && second;
 }
 
+// The first row that shares parts with row `i`; -1: none does.
+static int partner_of(const MatrixRows *rows, int i, double *same, double *other) {
+  for (int k = 0; k < rows->count; k++)
+    if (k != i && share_parts(rows, MIN_OF(i, k), MAX_OF(i, k), same, other)) return k;
+  return -1;
+}
+
 static Expr *row_of(const Combining *c, const MatrixRows *rows, int i) {
   double same[BILINEAR_MOST], other[BILINEAR_MOST];
-  for (int k = 0; k < rows->count; k++) {
-    if (k == i || !share_parts(rows, MIN_OF(i, k), MAX_OF(i, k), same, other)) continue;
-    Expr *a = combination(c, same, rows->terms), *b = combination(c, other, rows->terms);
-    return i < k ? expr_add(c->context, a, b) : expr_sub(c->context, a, b);
-  }
-  return combination(c, rows->at[i], rows->terms);
+  int k = partner_of(rows, i, same, other);
+  if (k < 0) return combination(c, rows->at[i], rows->terms);
+  Expr *a = combination(c, same, rows->terms), *b = combination(c, other, rows->terms);
+  return i < k ? expr_add(c->context, a, b) : expr_sub(c->context, a, b);
 }
 
 // Are the two terms' factors equal in each row, or each other's negatives?
@@ -159,12 +164,10 @@ static int sum_operations(const double *factors, int count) {
 // The operations of a row beside those of parts that it shares with an earlier row.
 static int row_operations(const MatrixRows *rows, int i) {
   double same[BILINEAR_MOST], other[BILINEAR_MOST];
-  for (int k = 0; k < rows->count; k++) {
-    if (k == i || !share_parts(rows, MIN_OF(i, k), MAX_OF(i, k), same, other)) continue;
-    int parts = sum_operations(same, rows->terms) + sum_operations(other, rows->terms);
-    return i < k ? 1 + parts : 1;
-  }
-  return MAX_OF(sum_operations(rows->at[i], rows->terms), 1);
+  int k = partner_of(rows, i, same, other);
+  if (k < 0) return MAX_OF(sum_operations(rows->at[i], rows->terms), 1);
+  if (k < i) return 1;
+  return 1 + sum_operations(same, rows->terms) + sum_operations(other, rows->terms);
 }
 
 int matrix_operations(const MatrixRows *given) {

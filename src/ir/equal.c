@@ -242,17 +242,20 @@ static bool same_node_attrs(Comparison *c, const Node *a, const Node *b) {
 
 // The value of an attribute, whose key may have the prefix of either generation of TVM's names:
 // `tir.noalias` is `tirx.noalias`.
-static const Expr *value_of(Comparison *c, const Attrs *attrs, const char *key) {
+static const Expr *value_of(const Attrs *attrs, const char *key) {
   const Expr *value = attrs_get(attrs, key);
-  if (value) return value;
-  if (!strncmp(key, "tir.", 4)) return attrs_get(attrs, str_format(c->context, "tirx.%s", key + 4));
-  if (!strncmp(key, "tirx.", 5)) return attrs_get(attrs, str_format(c->context, "tir.%s", key + 5));
-  return NULL;
+  const char *base = attribute_base(key);
+  for (int i = 0; !value && base != key && i < attrs->count; i++) {
+    const Attr *attr = &attrs->items[i];
+    const char *other = attribute_base(attr->key);
+    if (other != attr->key && !strcmp(other, base)) value = attr->value;
+  }
+  return value;
 }
 
 static bool same_attrs(Comparison *c, const Attrs *a, const Attrs *b) {
   for (int i = 0; i < a->count; i++) {
-    const Expr *other = value_of(c, b, a->items[i].key);
+    const Expr *other = value_of(b, a->items[i].key);
     if (attribute_is_dialect(a->items[i].key)) continue;
     if (!other) return differ(c, "attribute '%s': only the first has it", a->items[i].key);
     if (!same_attribute(c, a->items[i].value, other))
@@ -260,7 +263,7 @@ static bool same_attrs(Comparison *c, const Attrs *a, const Attrs *b) {
                     brief(c, other));
   }
   for (int i = 0; i < b->count; i++)
-    if (!value_of(c, a, b->items[i].key) && !attribute_is_dialect(b->items[i].key))
+    if (!value_of(a, b->items[i].key) && !attribute_is_dialect(b->items[i].key))
       return differ(c, "attribute '%s': only the second has it", b->items[i].key);
   return true;
 }
@@ -760,14 +763,9 @@ static bool same_unnamed_program(Comparison *c, const PrimFunc *a, const PrimFun
   return same_prim_func(c, a, b);
 }
 
-static const PrimFunc *only_program(const Module *module) {
-  bool is_single = module->funcs.count == 1 && !(module->name && *module->name);
-  return is_single ? module->funcs.items[0].prim : NULL;
-}
-
 bool module_equal_but_names(Context *context, const Module *a, const Module *b,
                             IrDifference *difference) {
-  const PrimFunc *x = only_program(a), *y = only_program(b);
+  const PrimFunc *x = module_only_program(a), *y = module_only_program(b);
   if (!x || !y) {
     COMPARE(same_unnamed, a, b);
   }

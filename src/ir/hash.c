@@ -70,16 +70,12 @@ static uint64_t attribute_hash(const Expr *e) {
 }
 
 // Attributes are equal in any order.
-// Equal for `tir.noalias` and `tirx.noalias`.
-static uint64_t key_hash(const char *key) {
-  return text_hash(strncmp(key, "tirx.", 5) ? strncmp(key, "tir.", 4) ? key : key + 4 : key + 5);
-}
-
 static void add_attrs(Hashing *h, const Attrs *attrs) {
   uint64_t sum = 0;
   for (int i = 0; i < attrs->count; i++)
     if (!attribute_is_dialect(attrs->items[i].key))
-      sum += hash_mix(key_hash(attrs->items[i].key), attribute_hash(attrs->items[i].value));
+      sum += hash_mix(text_hash(attribute_base(attrs->items[i].key)),
+                      attribute_hash(attrs->items[i].value));
   add(h, sum);
 }
 

@@ -278,6 +278,9 @@ typedef struct Attrs {
 Expr *attrs_get(const Attrs *attrs, const char *key); // NULL when absent
 // Does the attribute only name a dialect? It is printed, and not compared.
 bool attribute_is_dialect(const char *key);
+// The key without the prefix of either generation of TVM's names: that of `tir.noalias` and
+// `tirx.noalias` is `noalias`. A key without one is returned itself.
+const char *attribute_base(const char *key);
 int64_t attrs_int(const Attrs *attrs, const char *key, int64_t otherwise);
 Attrs attrs_with(Arena *arena, Attrs attrs, Str key, Expr *value); // replaces or adds
 Attrs attrs_without(Arena *arena, Attrs attrs, const char *key);
@@ -567,6 +570,8 @@ Module *module_new(Context *context, const char *name);
 void module_add_prim(Module *module, PrimFunc *func); // replaces one of the same name
 void module_add_graph(Module *module, GraphFunc *func);
 ModuleFunc *module_find(const Module *module, const char *name);
+// The program of a module that has no name and holds nothing else; NULL for other modules.
+const PrimFunc *module_only_program(const Module *module);
 
 // ---- The drivers that walk and rewrite: no others exist --------------------------------------
 

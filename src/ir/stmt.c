@@ -219,6 +219,13 @@ bool block_is_root(const Block *b) {
 
 // ---- Attributes
 
+const char *attribute_base(const char *key) {
+  static const char *const prefixes[] = {"tirx.", "tir."};
+  for (int i = 0; i < COUNT_OF(prefixes); i++)
+    if (!strncmp(key, prefixes[i], strlen(prefixes[i]))) return key + strlen(prefixes[i]);
+  return key;
+}
+
 bool attribute_is_dialect(const char *key) {
   return !strcmp(key, "s_tir");
 }
@@ -289,6 +296,11 @@ Module *module_new(Context *context, const char *name) {
   module->context = context;
   module->name = str_intern(context, name);
   return module;
+}
+
+const PrimFunc *module_only_program(const Module *module) {
+  bool is_single = module->funcs.count == 1 && !(module->name && *module->name);
+  return is_single ? module->funcs.items[0].prim : NULL;
 }
 
 ModuleFunc *module_find(const Module *module, const char *name) {

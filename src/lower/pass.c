@@ -160,8 +160,10 @@ static bool compare(LowerState *state, const LowerPass *pass, const PrimFunc *be
   how.options.max_steps = state->options->most_steps;
   how.options.out_of_steps = &out_of_steps;
   if (interp_compare(context, before, after, &how, &difference)) return true;
-  if (out_of_steps) diag_forget(context, diags, errors);
-  if (out_of_steps) return true;
+  if (out_of_steps) {
+    diag_forget(context, diags, errors);
+    return true;
+  }
   if (context->error_count > errors)
     return diag_note(context, before->pos, "while running %s before and after the pass %s",
                      before->name, pass->name);

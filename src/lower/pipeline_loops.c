@@ -9,11 +9,8 @@ typedef struct Emission {
   const Pipeline *p;
   Context *context;
   Analyzer *analyzer;
-  Expr *start, *extent; // of the times of this part
-  Expr *var;            // the loop's variable, which counts from the beginning of the loop
-  Expr *time;           // in terms of `var`, or a constant
-  Expr *bound;          // times before it belong to the prologue; NULL
-  bool is_unit;
+  Expr *time;  // of this part, in terms of its loop's variable, or a constant
+  Expr *bound; // times before it belong to the prologue; NULL
 } Emission;
 
 bool part_uses(const PipelinePart *part, const Expr *data, bool writes) {
@@ -158,20 +155,19 @@ static Stmt *times(const Pipeline *p, Expr *start, Expr *end, bool is_main, Expr
   Context *context = p->context;
   const Stmt *loop = p->loop;
   Emission e = {.p = p, .context = context, .analyzer = analyzer_new(context), .bound = bound};
-  e.start = start;
-  e.extent = analyzer_simplify(e.analyzer, expr_sub(context, end, start));
+  Expr *extent = analyzer_simplify(e.analyzer, expr_sub(context, end, start));
   Expr *none = number(&e, 0);
-  if (analyzer_prove(e.analyzer, expr_binary(context, EXPR_LE, e.extent, none))) return nothing(&e);
-  e.is_unit = expr_is_int(e.extent, 1);
-  e.var = expr_var(context, loop->as.loop.var->as.var->name, loop->as.loop.var->type);
-  Expr *shift = expr_sub(context, start, first_iteration(&e));
-  e.time = e.is_unit ? start : expr_add(context, e.var, shift);
-  if (!e.is_unit) analyzer_bind(e.analyzer, e.var, first_iteration(&e), e.extent);
+  if (analyzer_prove(e.analyzer, expr_binary(context, EXPR_LE, extent, none))) return nothing(&e);
+  bool is_unit = expr_is_int(extent, 1);
+  // The loop's variable counts from the beginning of the loop.
+  Expr *var = expr_var(context, loop->as.loop.var->as.var->name, loop->as.loop.var->type);
+  e.time = is_unit ? start : expr_add(context, var, expr_sub(context, start, first_iteration(&e)));
+  if (!is_unit) analyzer_bind(e.analyzer, var, first_iteration(&e), extent);
   Stmt *body = instances(&e);
   if (stmt_is_nothing(body)) return nothing(&e);
-  if (!e.is_unit) {
+  if (!is_unit) {
     LoopKind kind = is_main ? loop->as.loop.kind : LOOP_UNROLLED;
-    body = stmt_for(context, e.var, first_iteration(&e), e.extent, kind, body);
+    body = stmt_for(context, var, first_iteration(&e), extent, kind, body);
     body->as.loop.annotations = p->annotations;
     body->pos = loop->pos;
   }

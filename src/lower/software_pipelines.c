@@ -237,8 +237,7 @@ static void make_copies(Pipeline *p) {
 
 // ---- Order -------------------------------------------------------------------------------------
 
-// How many iterations before the one of `b` that of `a` may be for `b` to run first. `b` follows
-// `a` in the same iteration where `least` is 0.
+// The most iterations by which that of `a` may precede that of `b` for `b` to run first.
 static int most_distance(const PipelinePart *a, const PipelinePart *b) {
   int distance = a->stage - b->stage;
   return a->order > b->order ? distance : distance - 1;

@@ -121,6 +121,8 @@ static LayoutSet best_copies(const Deliveries *d, double *cost) {
 
 // ---- What the planner asks
 
+// The copies of a tensor, written in candidate `from`, that cost least together with what its
+// readers then gather. Sets *cost to the cycles of both.
 static LayoutSet copies_and_cost(const Planner *p, const int *choice, const bool *decided,
                                  const StageTensor *tensor, int from, double *cost) {
   *cost = 0;
@@ -131,12 +133,6 @@ static LayoutSet copies_and_cost(const Planner *p, const int *choice, const bool
   LayoutSet copies = d.readers || d.required ? best_copies(&d, cost) : 0;
   arena_reset(scratch, mark);
   return copies;
-}
-
-LayoutSet planner_copies(const Planner *p, const int *choice, const bool *decided,
-                         const StageTensor *tensor, int from) {
-  double cost;
-  return copies_and_cost(p, choice, decided, tensor, from, &cost);
 }
 
 double planner_delivery_cost(const Planner *p, const int *choice, const bool *decided,
@@ -153,7 +149,8 @@ int planner_read_in(const Planner *p, const int *choice, const StageTensor *tens
       written = planner_written(p, choice, tensor);
   if (wanted == READ_PACKED || wanted == READ_NOTHING) return wanted;
   if (written < 0 || (wanted == written && !c->saved)) return wanted;
-  LayoutSet copies = planner_copies(p, choice, NULL, tensor, written);
+  double cost;
+  LayoutSet copies = copies_and_cost(p, choice, NULL, tensor, written, &cost);
   int best = written;
   double least = planner_reading(p, user, c, read, written);
   for (int i = 0; i < p->candidates[tensor->index].count; i++) {

@@ -423,12 +423,8 @@ double planner_reading(const Planner *planner, const Stage *stage, const StageCh
 double planner_delivery_to(const Planner *planner, const StageTensor *tensor, const Stage *stage,
                            const StageChoice *choice, int read, int written);
 
-// copies.c. The copies of a tensor, written in candidate `from`, that cost least together with what
-// its readers then gather; readers that are not `decided` (NULL: all are) do not count.
-LayoutSet planner_copies(const Planner *planner, const int *choice, const bool *decided,
-                         const StageTensor *tensor, int from);
-// The cycles of the rewrites of a tensor that is written in candidate `from`, and of gathering by
-// its readers, at least.
+// copies.c. The cycles of the rewrites of a tensor that is written in candidate `from`, and of
+// gathering by its readers, at least; readers that are not `decided` (NULL: all are) do not count.
 double planner_delivery_cost(const Planner *planner, const int *choice, const bool *decided,
                              const StageTensor *tensor, int from);
 // The candidate in which the user's kernel finds the tensor; READ_PACKED for a constant.

@@ -248,7 +248,7 @@ static void add_choices_key(WordKey *key, const Planner *p, const Stage *stage) 
   bool fuses = !stage_is_reduction(stage) && !stage->member_count;
   key->whole = !has_own_choices(p, stage);
   word_key_add(key, map_key(p->kinds[stage->index]));
-  word_key_add(key, stage->serves != NULL);          // it may be absent
+  word_key_add(key, stage->serves != NULL); // it may be absent
   add_real(key, planner_chain_arithmetic(p, stage)); // beside which its reads are gathered
   add_tensor(key, p, stage->output);
   word_key_add(key, (uint64_t)stage->others.count);

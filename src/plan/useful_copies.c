@@ -107,7 +107,7 @@ const CopyLosses *planner_copy_losses(const Planner *p, const Stage *user, int r
   const StageTensor *tensor = user->reads.items[read];
   int count = losses->candidates = p->candidates[tensor->index].count;
   losses->lost = arena_array(arena, int64_t, (size_t)count * (size_t)count);
-  losses->instead = arena_array(arena, int, (size_t)count *(size_t)choices->count);
+  losses->instead = arena_array(arena, int, (size_t)count * (size_t)choices->count);
   ArenaMark mark = arena_mark(scratch);
   CopyReader r = {p,
                   user,
