@@ -3,3 +3,21 @@
 import os
 
 os.environ["PLEAT_CACHE"] = "off"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--every", type=int, default=1, metavar="N",
+                     help="run only every N-th case of each test that has parameters")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keeps the first case of each test, and of the others every N-th."""
+    every = config.getoption("every")
+    cases, kept, left_out = {}, [], []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        cases[test] = cases.get(test, -1) + 1
+        (left_out if cases[test] % every else kept).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
