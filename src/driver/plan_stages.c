@@ -70,12 +70,16 @@ static void keep_tensors(PlannedStages *to) {
   }
 }
 
+// In larger graphs no result is stored only to save arithmetic: the solver would take too long.
+enum { MOST_STORING = 1000 };
+
 // The stages to plan.
 static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *to) {
   StageGraph *stages = to->stages = stage_graph_new(p->context, p->graph);
   if (!stages || !check_static(p->context, stages)) return NULL;
   stages->avoided = to->avoided.decisions;
   stage_graph_prune(stages);
+  if (stages->stages.count > MOST_STORING) stages->avoided &= ~(unsigned)DECISION_ARITHMETIC;
   if (!stage_graph_fold(stages)) return NULL;
   keep_constrained(stages, p->options.constraints);
   keep_tensors(to);
@@ -178,6 +182,13 @@ static void keep_cheaper(Planning *g, PlannedStages from) {
   }
 }
 
+// May a plan be cheaper that has all decisions? The solver has not proved that it is not, or the
+// results that may be stored are read several times, which forbids fusions.
+static bool may_be_cheaper(const PlannedStages *whole) {
+  bool small = whole->stages->stages.count <= PLAN_SMALL_STAGES;
+  return whole->plan->cost > whole->plan->lower_bound || (small && !whole->plan->optimal);
+}
+
 // Counts the decisions that only some of the plans avoid.
 static void note_decided(Plan *plan, const StageGraph *first) {
   PlanLimits *limits = &plan->limits;
@@ -189,15 +200,17 @@ static void note_decided(Plan *plan, const StageGraph *first) {
 // results stored that would be computed inside of their readers.
 Plan *program_plan_stages(Program *p) {
   int diags = p->context->diags.count, errors = p->context->error_count;
-  PlannedStages first = plan_without(p, (Avoided){0});
-  Planning g = {.program = p, .best = first, .work = first.plan ? first.plan->work : 0};
-  unsigned all = decisions_to_avoid(p, &first);
+  PlannedStages whole = plan_without(p, (Avoided){DECISION_ARITHMETIC}), first = whole;
+  Planning g = {.program = p, .best = whole, .work = whole.plan ? whole.plan->work : 0};
+  if (whole.plan && may_be_cheaper(&whole)) first = try_without(&g, (Avoided){0});
+  unsigned all = decisions_to_avoid(p, &first), also = first.avoided.decisions;
   for (unsigned left = all; left && may_try(&g); left &= left - 1)
-    try_without(&g, (Avoided){.decisions = left & -left});
-  if (all & (all - 1) && may_try(&g)) try_without(&g, (Avoided){.decisions = all});
+    try_without(&g, (Avoided){.decisions = also | (left & -left)});
+  if (all & (all - 1) && may_try(&g)) try_without(&g, (Avoided){.decisions = also | all});
   if (all) keep_cheaper(&g, first);
   if (all && g.best.avoided.decisions) keep_cheaper(&g, g.best);
-  if (g.best.plan != first.plan) note_decided(g.best.plan, first.stages);
+  if (g.best.plan != first.plan && g.best.plan != whole.plan)
+    note_decided(g.best.plan, first.stages);
   if (g.best.plan && !first.plan) diag_forget(p->context, diags, errors);
   p->nodes_folded = g.best.stages ? g.best.stages->folded_stages : 0;
   return g.best.plan;

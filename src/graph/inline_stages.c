@@ -310,7 +310,7 @@ static void inline_in_readers(StageGraph *s, Stage *stage, InlineInReader *inlin
   users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
   for (int k = 0; k < users.count; k++) {
     Stage *user = users.items[k];
-    stage_note_forms(s, stage, user, (StageInlining){inlined, decided, false});
+    stage_note_forms(s, stage, user, (StageInlining){inlined, decided, false, NULL});
     user->formed = user->te = readers[k];
     if (stage_is_ordered(user)) put_into_order(s, stage, user);
     stage_graph_reread(s, user);
@@ -657,11 +657,51 @@ static bool longer_rows_may_pay(const StageGraph *s, const HostMachine *machine,
   return false;
 }
 
+typedef struct LoadsOfBoth {
+  const StageGraph *graph;
+  Map known; // the loads of the reader
+  bool more; // there is another one
+} LoadsOfBoth;
+
+static bool note_known(Visitor *visitor, Expr *e) {
+  LoadsOfBoth *loads = visitor->env;
+  if (e->op == EXPR_LOAD) map_put(&loads->known, e, e);
+  return true;
+}
+
+static bool note_more(Visitor *visitor, Expr *e) {
+  LoadsOfBoth *loads = visitor->env;
+  if (e->op != EXPR_LOAD) return true;
+  const StageTensor *tensor = stage_tensor_of(loads->graph, e->as.buffer);
+  loads->more |= !(tensor && (tensor->data || tensor->constant)) && !map_contains(&loads->known, e);
+  return true;
+}
+
+// Does the reader with another stage inlined load more that is computed at each run?
+static bool loads_more(StageGraph *s, const TeStage *reader, const TeStage *with) {
+  ArenaMark mark = arena_mark(&s->context->scratch);
+  LoadsOfBoth loads = {s, map_new(&s->context->scratch), false};
+  Visitor before = {.env = &loads, .enter_expr = note_known},
+          after = {.env = &loads, .enter_expr = note_more};
+  visit_expr(&before, reader->value);
+  visit_expr(&after, with->value);
+  arena_reset(&s->context->scratch, mark);
+  return loads.more;
+}
+
+// A reader that loads nothing more with the stage inlined is never better without: it computes the
+// same beside the same memory, and the stage's kernel is gone.
+bool stage_storing_gains(StageGraph *s, const HostMachine *machine, const Stage *stage,
+                         Stage *reader, const TeStage *with) {
+  return loads_more(s, reader->te, with) || longer_rows_may_pay(s, machine, stage, reader);
+}
+
 // Does the reader compute each element from one of the stage's, constants, and elements that the
-// stage reads at the same index, and not store more bytes? Then no plan is better that stores the
-// stage's output, unless its rows are longer: it would be written and read again, and whatever
-// layout it has costs as much as the same layout of the reader's output.
-static bool never_costs_more(const StageGraph *s, const HostMachine *machine, const Stage *stage,
+// stage reads at the same index, and not store more bytes? A plan that stores the stage's output
+// writes it and reads it again, and whatever layout it has costs as much memory as the same layout
+// of the reader's output. Unless rows are longer, such a plan is only better where the reader's
+// operations take no time beside the memory that it moves, as where it rewrites the layout.
+static bool gains_arithmetic(const StageGraph *s, const HostMachine *machine, const Stage *stage,
                              Stage *reader) {
   const StageTensor *tensor = stage->output;
   for (int i = 0; i < reader->reads.count; i++) {
@@ -687,11 +727,13 @@ void stage_graph_inline_intermediates(StageGraph *s, const HostMachine *machine)
     if (!user || joins_in_place(stage)) continue;
     TeStage *te = computing_both(s, stage, user);
     if (!te) continue;
-    bool decided = !stage->output->constant && !never_costs_more(s, machine, stage, user);
+    bool decided = !stage->output->constant && stage_storing_gains(s, machine, stage, user, te);
     if (decided && s->avoided & DECISION_INLINE) continue;
+    bool offered =
+        decided && (s->avoided & DECISION_ARITHMETIC || !gains_arithmetic(s, machine, stage, user));
     s->fusions_decided += decided;
     stage->output->decided |= decided;
-    stage_note_forms(s, stage, user, (StageInlining){computing_both, decided, true});
+    stage_note_forms(s, stage, user, (StageInlining){computing_both, offered, true, machine});
     user->formed = user->te = te;
     user->parts = stage_parts_together(s, stage, user->parts);
     stage_graph_reread(s, user);

@@ -69,10 +69,12 @@ struct Stage {
 // Decisions for a whole graph that are made before layouts are planned, although a plan may cost
 // less without them.
 typedef enum StageDecision {
-  DECISION_TURN = 1,      // outputs of windows are put in the order of the tensor behind a view
-  DECISION_MOVE_ROWS = 2, // groups take their rows in the order in which a view moves them
-  DECISION_INLINE = 4,    // stages are put into their readers although storing them may pay
-  DECISION_BYTES = 8,     // sums of products of bytes are computed several products at a time
+  DECISION_TURN = 1,        // outputs of windows are put in the order of the tensor behind a view
+  DECISION_MOVE_ROWS = 2,   // groups take their rows in the order in which a view moves them
+  DECISION_INLINE = 4,      // stages are put into their readers although storing them may pay
+  DECISION_BYTES = 8,       // sums of products of bytes are computed several products at a time
+  DECISION_ARITHMETIC = 16, // stages are put into their readers although storing them may let
+                            // their arithmetic run beside a rewrite
 } StageDecision;
 
 typedef struct StageGraph {
@@ -129,6 +131,10 @@ void stage_graph_inline_intermediates(StageGraph *stages, const HostMachine *mac
 // longer? See row_costs.c.
 bool stage_storing_may_pay(Context *context, const HostMachine *machine, const Stage *stage,
                            Stage *const *readers, int count);
+// May a plan be better that stores the stage's result, although the reader, `with` the stage
+// inlined, computes it too?
+bool stage_storing_gains(StageGraph *stages, const HostMachine *machine, const Stage *stage,
+                         Stage *reader, const TeStage *with);
 // Inlines stages that widen the elements of a tensor of bytes, in place, into their elementwise
 // readers, so that these read the bytes.
 void stage_graph_inline_widened(StageGraph *stages);
@@ -147,8 +153,9 @@ void stage_graph_offer_members(StageGraph *stages);
 typedef TeStage *InlineInReader(StageGraph *stages, const Stage *stage, const Stage *reader);
 typedef struct StageInlining {
   InlineInReader *inlined;
-  bool decided; // a plan that stores the result of the stage may be better
-  bool parts;   // the reader gets the parts of the stage too
+  bool decided;               // a plan that stores the result of the stage may be better
+  bool parts;                 // the reader gets the parts of the stage too
+  const HostMachine *machine; // to leave out definitions that no plan needs; NULL: none is left out
 } StageInlining;
 // Is told that `stage` is about to be inlined into `reader`.
 void stage_note_forms(StageGraph *stages, const Stage *stage, Stage *reader, StageInlining how);

@@ -59,6 +59,30 @@ static void inline_in_forms(StageGraph *s, const Stage *stage, Stage *reader, St
   }
 }
 
+// Does the form store a result that no plan needs to be stored?
+static bool is_useless(StageGraph *s, const Stage *reader, const StageForm *form,
+                       const HostMachine *machine) {
+  Stage as = *reader;
+  as.te = form->te;
+  as.parts = form->parts;
+  for (int i = 0; i < reader->inlined.count; i++) {
+    const Stage *stored = reader->inlined.items[i];
+    if (!expr_reads(form->te->value, stored->te->output)) continue;
+    const Stage *with = stage_with_producer(s, &as, stored);
+    if (!stage_storing_gains(s, machine, stored, &as, with->te)) return true;
+  }
+  return false;
+}
+
+static void drop_useless(StageGraph *s, Stage *reader, const HostMachine *machine) {
+  int kept = 0;
+  if (!machine || reader->inlined.count > MOST_INLINED) return;
+  for (int i = 0; i < reader->forms.count; i++)
+    if (!is_useless(s, reader, &reader->forms.items[i], machine))
+      reader->forms.items[kept++] = reader->forms.items[i];
+  reader->forms.count = kept;
+}
+
 void stage_note_forms(StageGraph *s, const Stage *stage, Stage *reader, StageInlining how) {
   if (reader->forms.count && reader->formed != reader->te) {
     reader->forms.count = 0;
@@ -76,6 +100,7 @@ void stage_note_forms(StageGraph *s, const Stage *stage, Stage *reader, StageInl
   reader->forms_left_out |=
       stage->forms_left_out || (stage->forms.count && stage->formed != stage->te);
   if (how.decided) note_inlined(s, reader, stage);
+  drop_useless(s, reader, how.machine);
 }
 
 // ---- Constants of one element
@@ -122,6 +147,12 @@ static bool serves_group(const Stage *stage) {
   return stage->serves && stage->serves->output->producer->member_count;
 }
 
+static void push_once(Arena *arena, PtrArray *stages, Stage *stage) {
+  for (int i = 0; i < stages->count; i++)
+    if (stages->items[i] == stage) return;
+  array_push(arena, stages, stage);
+}
+
 static bool note_load(Visitor *visitor, Expr *e) {
   FormReads *r = visitor->env;
   if (e->op != EXPR_LOAD) return true;
@@ -131,7 +162,7 @@ static bool note_load(Visitor *visitor, Expr *e) {
   for (int i = 0; i < r->reader->inlined.count; i++) {
     Stage *stage = r->reader->inlined.items[i];
     if (stage->te->output != e->as.buffer) continue;
-    array_push(r->results->arena, &r->stored, stage);
+    push_once(r->results->arena, &r->stored, stage);
     return true;
   }
   r->known &= e->as.buffer == r->reader->te->output; // a sum reads itself
@@ -194,7 +225,7 @@ static bool adds_readers(const StoredResults *r, const Stage *stage, const TeSta
     const Stage *stored = reads.stored.items[i];
     FormReads more = form_reads(r, stored, stored->te);
     for (int k = 0; k < more.stored.count; k++)
-      array_push(r->arena, &reads.stored, more.stored.items[k]);
+      push_once(r->arena, &reads.stored, more.stored.items[k]);
   }
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];

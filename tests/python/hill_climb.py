@@ -139,7 +139,8 @@ class Climb:
             return (f"nothing of {self.tried} is cheaper than {self.cost:.0f} ("
                     f"{len(self.feasible)} of {len(self.requests)} can be met)")
         part = 100 * (1 - self.cheapest / self.cost)
-        return f"{self.cheapest:.0f} of {self.cost:.0f} cycles (-{part:.1f} %): {self.found}"
+        said = ", said to be optimal" if self.optimal else ""
+        return f"{self.cheapest:.0f} of {self.cost:.0f} cycles (-{part:.1f} %{said}): {self.found}"
 
 
 def models_of(options):
