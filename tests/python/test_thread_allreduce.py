@@ -76,8 +76,9 @@ class Thread:
             yield from self.run(s.body)
 
 
-def simulate(function, extents, arrays, seed):
+def simulate(program, extents, arrays, seed):
     """Runs a program whose loops over threads have these extents."""
+    function = program.node
     memory = {function.buffer_map[p].data: a for p, a in zip(function.params, arrays)}
     threads = [Thread(dict(zip(extents, point)), memory)
                for point in itertools.product(*map(range, extents.values()))]
@@ -94,12 +95,13 @@ def lowered(function):
     module = pleat.IRModule({"main": function})
     once = pleat.tir.transform.LowerThreadAllreduce()(module)
     pleat.ir.assert_structural_equal(pleat.tir.transform.LowerThreadAllreduce()(once), once)
-    return once["main"].node
+    return once["main"]
 
 
-def sums(rows, columns):
+def sums(rows, columns, target="llvm"):
     @T.prim_func
     def rows_summed(A: T.Buffer((3, rows, columns), "int32"), B: T.Buffer((3, rows), "int32")):
+        T.func_attr({"target": T.target(target)})
         for y in T.thread_binding(rows, thread="threadIdx.y"):
             for i in range(3):
                 for x in T.thread_binding(columns, thread="threadIdx.x"):
@@ -119,6 +121,25 @@ def test_sums_of_rows(rows, columns):
     for seed in range(3):
         simulate(lowered(sums(rows, columns)), extents, [a, b], seed)
         assert np.array_equal(b, a.sum(2))
+
+
+@pytest.mark.parametrize("rows, columns, target", [
+    (3, 8, "cuda"), (1, 32, "metal -thread_warp_size=32"), (2, 96, "cuda"), (1, 1024, "cuda")])
+def test_sums_of_rows_in_warps(rows, columns, target):
+    function = lowered(sums(rows, columns, target)).without_attr("target")
+    assert ("tvm_warp_activemask" in function.script()) == (target == "cuda")
+    assert "tvm_warp_shuffle_down" in function.script()
+    assert ("tvm_storage_sync" in function.script()) == (columns > 32)
+    a = np.random.default_rng(3).integers(-99, 99, (3, rows, columns)).astype("int32")
+    b = np.zeros((3, rows), "int32")
+    pleat.build(function)(a, b)
+    assert np.array_equal(b, a.sum(2))
+
+
+@pytest.mark.parametrize("target", [
+    "opencl", "rocm", "metal"])  # no exchange, warps of 64 threads, warps of 16
+def test_targets_without_such_warps(target):
+    assert "tvm_warp" not in lowered(sums(3, 8, target)).script()
 
 
 @pytest.mark.parametrize("count, wanted", [(5, 3), (16, 16), (37, 20), (37, 0)])
