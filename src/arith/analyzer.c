@@ -387,6 +387,7 @@ static void assume_one(Analyzer *analyzer, Expr *condition) {
     assume_one(analyzer, condition->args[1]);
     return;
   }
+  Expr *stated = condition;
   condition = analyzer_simplify(analyzer, condition);
   if (condition->op == EXPR_INT) return;
   if (condition->op == EXPR_AND)
@@ -395,6 +396,8 @@ static void assume_one(Analyzer *analyzer, Expr *condition) {
     assume_truth(analyzer, condition->args[0], false);
   else
     assume_comparison(analyzer, condition);
+  if (stated->op == EXPR_NOT && condition->op == EXPR_OR) // the opposite may stand elsewhere
+    assume_truth(analyzer, stated->args[0], false);
 }
 
 void analyzer_assume(Analyzer *analyzer, Expr *condition) {

@@ -292,8 +292,28 @@ static Interval truncated_rest_bounds(Analyzer *analyzer, Expr *e) {
   return operand_bounds(analyzer, e, 0).low >= 0 ? rest_bounds(analyzer, e) : unbounded;
 }
 
+static int64_t ceil_log2(int64_t n) {
+  int64_t bits = 0;
+  while (bits < 62 && ((int64_t)1 << bits) < n) bits++;
+  return bits;
+}
+
+// int(ceil(log2(float64(n)))) for n in [1, 2**31], of which float64 has all logarithms apart.
+static Interval bits_needed(Analyzer *analyzer, const Expr *e) {
+  if (e->op != EXPR_CEIL || e->args[0]->op != EXPR_LOG2 || e->type.bits != 64) return unbounded;
+  const Expr *x = e->args[0]->args[0];
+  int64_t most = (int64_t)1 << 31;
+  Interval n = unbounded;
+  bool is_number = x->op == EXPR_FLOAT && x->as.f >= 1 && x->as.f <= (double)most;
+  if (is_number && x->as.f == (double)(int64_t)x->as.f) n.low = n.high = (int64_t)x->as.f;
+  if (x->op == EXPR_CAST && dtype_is_index(x->args[0]->type)) n = expr_bounds(analyzer, x->args[0]);
+  if (n.low < 1 || n.high > most) return unbounded;
+  return (Interval){ceil_log2(n.low), ceil_log2(n.high)};
+}
+
 static Interval cast_bounds(Analyzer *analyzer, Expr *e) {
   DType from = e->args[0]->type;
+  if (dtype_is_float(from) && from.lanes == 1) return bits_needed(analyzer, e->args[0]);
   if (!dtype_is_index(e->type) || dtype_is_float(from) || from.lanes != 1) return unbounded;
   Interval inner = dtype_is_index(from) ? operand_bounds(analyzer, e, 0) : type_bounds(from);
   Interval fits = e->type.bits == 32 ? (Interval){INT32_MIN, INT32_MAX} : unbounded;

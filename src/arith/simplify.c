@@ -136,6 +136,10 @@ static const Form *simple_division(Analyzer *analyzer, Expr *e) {
 
 static const Form *simple_cast(Analyzer *analyzer, Expr *e) {
   DType from = e->args[0]->type;
+  if (dtype_is_float(from)) {
+    Interval bounds = form_bounds(analyzer, form_of(analyzer, e));
+    return bounds.low == bounds.high ? form_const(analyzer, e->type, bounds.low) : NULL;
+  }
   if (!dtype_is_index(from)) return NULL;
   const Form *a = simple_arg(analyzer, e, 0);
   if (from.bits <= e->type.bits) return form_typed(analyzer, a, e->type);

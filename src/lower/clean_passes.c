@@ -40,12 +40,25 @@ static Stmt *idle_or_same(Rewriter *rewriter, Stmt *s, bool is_idle) {
   return is_idle ? stmt_nothing(rewriter->context) : s;
 }
 
+// The value is that of the stored element, by what is known of loops, lets and conditions around.
+static bool stores_itself(Analyzer *analyzer, const Stmt *s) {
+  const Expr *load = s->as.store.value;
+  if (store_is_idle(s)) return true;
+  if (load->op != EXPR_LOAD || load->as.buffer != s->as.store.buffer) return false;
+  for (int i = 0; i < load->count; i++)
+    if (!expr_is_pure(load->args[i]) || expr_reads_memory(load->args[i]) ||
+        !dtype_is_int(load->args[i]->type) ||
+        !analyzer_prove_equal(analyzer, load->args[i], s->as.store.indices[i]))
+      return false;
+  return true;
+}
+
 static Stmt *without_no_op(Rewriter *rewriter, Stmt *s) {
   switch (s->kind) {
   case STMT_FOR: return idle_or_same(rewriter, s, is_idle_loop(s));
   case STMT_IF: return shorter_branch(rewriter->context, s);
   case STMT_EVALUATE: return idle_or_same(rewriter, s, expr_is_pure(s->as.evaluate));
-  case STMT_STORE: return idle_or_same(rewriter, s, store_is_idle(s));
+  case STMT_STORE: return idle_or_same(rewriter, s, stores_itself(rewriter->env, s));
   case STMT_BLOCK: return idle_or_same(rewriter, s, is_idle_block(s->as.block));
   case STMT_LET: {
     bool is_used = stmt_uses(s->as.let.body, s->as.let.var);
@@ -65,6 +78,38 @@ static Stmt *without_no_op(Rewriter *rewriter, Stmt *s) {
   case STMT_ASSERT: break;
   }
   return s;
+}
+
+static Stmt *without_no_op_under(Rewriter *rewriter, Expr *condition, Stmt *body) {
+  Analyzer *analyzer = rewriter->env;
+  if (!body) return NULL;
+  int mark = analyzer_mark(analyzer);
+  if (!expr_reads_memory(condition)) analyzer_assume(analyzer, condition);
+  body = rewrite_stmt(rewriter, body);
+  analyzer_reset(analyzer, mark);
+  return body;
+}
+
+// Adds what is known inside of the statement while its parts are visited.
+static Stmt *enter_with_facts(Rewriter *rewriter, Stmt *s) {
+  Analyzer *analyzer = rewriter->env;
+  if (s->kind == STMT_IF) {
+    Expr *condition = s->as.branch.condition;
+    Expr *opposite = expr_unary(rewriter->context, EXPR_NOT, condition);
+    Stmt *next = stmt_copy(rewriter->context, s);
+    next->as.branch.then_body = without_no_op_under(rewriter, condition, s->as.branch.then_body);
+    next->as.branch.else_body = without_no_op_under(rewriter, opposite, s->as.branch.else_body);
+    return without_no_op(rewriter, next);
+  }
+  if (s->kind != STMT_FOR && s->kind != STMT_LET) return NULL;
+  int mark = analyzer_mark(analyzer);
+  if (s->kind == STMT_FOR)
+    analyzer_bind(analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  else if (!expr_reads_memory(s->as.let.value))
+    analyzer_bind_value(analyzer, s->as.let.var, s->as.let.value);
+  Stmt *next = without_no_op(rewriter, rewrite_stmt_children(rewriter, s));
+  analyzer_reset(analyzer, mark);
+  return next;
 }
 
 static bool count_block(Visitor *visitor, Stmt *s) {
@@ -88,8 +133,11 @@ PrimFunc *lower_remove_no_ops(LowerState *state, PrimFunc *func) {
   if (!lower_expect_flag(state, "use_dataflow_analysis", false) ||
       !lower_take_number(state, "max_simplification_steps", &steps))
     return NULL;
-  func =
-      lower_rewrite(state, func, &(Rewriter){.stmt = without_no_op, .buffer = lower_keep_buffer});
+  func = lower_rewrite(state, func,
+                       &(Rewriter){.env = analyzer_new(state->context),
+                                   .enter_stmt = enter_with_facts,
+                                   .stmt = without_no_op,
+                                   .buffer = lower_keep_buffer});
   return func ? without_idle_root(state->context, func) : NULL;
 }
 

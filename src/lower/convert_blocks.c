@@ -14,7 +14,8 @@
 //       C[i] = B[i] * 2
 //
 // Statements that leave loops become conditions too (structure_jumps.c). allocation_places.c finds
-// the places of the allocations.
+// the places of the allocations. Where the result is not compiled at once, loops over threads are
+// written as T.launch_thread, and pragmas ("pragma_…" among annotations) as T.attr, as TVM has them.
 #include "ir/intrinsic.h"
 #include "ir/view.h"
 #include "lower/pass.h"
@@ -26,6 +27,7 @@ typedef struct Conversion {
   Context *context;
   Map inside;  // loop or block before the conversion → PtrArray* of buffers to allocate in it
   Map aligned; // data variable → the axes to align (aligned_axes.c)
+  bool compiles;
 } Conversion;
 
 static Expr *init_condition(Context *context, const Block *block) {
@@ -75,6 +77,42 @@ static Stmt *allocate_inside(Conversion *conversion, const Stmt *original, Stmt 
   return body;
 }
 
+// ---- Loops
+
+static bool is_pragma(const Attr *attr) {
+  return !strncmp(attr->key, "pragma_", strlen("pragma_"));
+}
+
+// `body` in an attribute for each pragma, the first key outside.
+static Stmt *in_pragmas(Context *context, const Attrs *attrs, Stmt *body) {
+  Attrs left = *attrs;
+  while (true) {
+    const Attr *last = NULL;
+    for (int i = 0; i < left.count; i++)
+      if (is_pragma(&left.items[i]) && (!last || strcmp(left.items[i].key, last->key) > 0))
+        last = &left.items[i];
+    if (!last) return body;
+    body = stmt_attr(context, last->key, expr_int(context, DTYPE_INT32, 0), last->value, body);
+    left = attrs_without(&context->arena, left, last->key);
+  }
+}
+
+// A loop over threads starts them, and pragmas stand around the loop.
+static Stmt *convert_loop(Conversion *conversion, Stmt *s) {
+  Context *context = conversion->context;
+  if (conversion->compiles) return s;
+  Stmt *next = stmt_copy(context, s);
+  Attrs *kept = &next->as.loop.annotations;
+  for (int i = 0; i < s->as.loop.annotations.count; i++)
+    if (is_pragma(&s->as.loop.annotations.items[i]))
+      *kept = attrs_without(&context->arena, *kept, s->as.loop.annotations.items[i].key);
+  bool is_thread = s->as.loop.kind == LOOP_THREAD;
+  next->as.loop.is_launch |= is_thread && expr_is_int(s->as.loop.min, 0) && !kept->count;
+  bool same = kept->count == s->as.loop.annotations.count &&
+              next->as.loop.is_launch == s->as.loop.is_launch;
+  return same ? s : in_pragmas(context, &s->as.loop.annotations, next);
+}
+
 static Stmt *convert(Rewriter *rewriter, Stmt *s) {
   bool is_realize = s->kind == STMT_ATTR && !strcmp(s->as.attr.key, "realize_scope");
   if (is_realize) return rewrite_stmt(rewriter, s->as.attr.body); // states what is accessed
@@ -83,12 +121,14 @@ static Stmt *convert(Rewriter *rewriter, Stmt *s) {
   if (s->kind == STMT_FOR) {
     Stmt *next = rewrite_stmt_children(rewriter, s);
     Stmt *body = allocate_inside(conversion, s, next->as.loop.body);
-    return body == next->as.loop.body ? next : lower_with_body(context, next, body);
+    if (body != next->as.loop.body) next = lower_with_body(context, next, body);
+    return convert_loop(conversion, next);
   }
   if (s->kind != STMT_BLOCK) return NULL;
   Stmt *next = rewrite_stmt_children(rewriter, s);
   Stmt *body = convert_block(context, next->as.block);
   body = allocate_inside(conversion, s, body);
+  if (!conversion->compiles) body = in_pragmas(context, &next->as.block->annotations, body);
   Stmt *branch = stmt_if(context, next->as.block->predicate, body, NULL);
   if (branch != body) branch->pos = s->pos;
   return branch;
@@ -99,7 +139,7 @@ PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func) {
   int errors = context->error_count;
   if (!prim_func_check_views(context, func)) return NULL;
   Conversion conversion = {context, lower_allocation_places(context, func->body, false),
-                           lower_find_aligned_axes(context, func->body)};
+                           lower_find_aligned_axes(context, func->body), state->compiles};
   Rewriter rewriter = {
       .context = context, .env = &conversion, .enter_stmt = convert, .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);

@@ -417,6 +417,18 @@ static Stmt *rewrite_return(Rewriter *rewriter, Stmt *s) {
   return stmt_seq(p->context, items, 4);
 }
 
+// Refuses `return` in loops whose iterations do not run one after the other.
+static bool check_returns(Visitor *visitor, Stmt *s) {
+  const Packing *p = visitor->env;
+  if (s->kind != STMT_FOR || loop_is_ordered(s) || s->as.loop.kind == LOOP_THREAD) return true;
+  const Stmt *jump = stmt_find_jump(s->as.loop.body, JUMP_RETURN);
+  if (!jump) return false;
+  return diag_error(p->context, jump->pos.file ? jump->pos : s->pos,
+                    "Return cannot be used in parallel scope, which the loop '%s' is\n"
+                    "make the loop serial, or put what it must not run under a condition",
+                    s->as.loop.var->as.var->name);
+}
+
 static void check_count(Packing *p) {
   Context *context = p->context;
   int count = p->func->param_count;
@@ -523,6 +535,9 @@ PrimFunc *lower_make_packed(LowerState *state, PrimFunc *func) {
   check_count(&p);
   read_arguments(&p);
   if (!sizes_are_known(&p)) return NULL;
+  int errors = context->error_count;
+  visit_stmt(&(Visitor){.env = &p, .enter_stmt = check_returns}, func->body);
+  if (context->error_count > errors) return NULL;
   Rewriter rewriter = {
       .context = context, .env = &p, .stmt = rewrite_return, .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);

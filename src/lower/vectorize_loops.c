@@ -198,6 +198,16 @@ static Expr *vector_operands(Vector *vector, Expr *e) {
   return expr_raw(context, e->op, expr_result_type(e->op, args[0]->type), NULL, args, 2);
 }
 
+// Functions of LLVM take vectors as they take scalars. The first operand is the name.
+static Expr *vector_call(Vector *vector, Expr *e) {
+  Context *context = vector->context;
+  if (strcmp(e->as.s, "call_llvm_pure_intrin") != 0) vector->failed = true;
+  Expr **args = arena_copy(&context->arena, e->args, sizeof *args * (size_t)e->count);
+  for (int i = 1; i < e->count; i++) args[i] = spread(vector, vector_of(vector, e->args[i]));
+  DType type = dtype_lanes(e->type, vector->lanes);
+  return vector->failed ? e : expr_raw(context, e->op, type, e->as.s, args, e->count);
+}
+
 // `e` in all lanes: itself when they agree, otherwise a vector with `lanes` times as many lanes.
 static Expr *vector_of(Vector *vector, Expr *e) {
   if (vector->failed || !differs(vector, e)) return e;
@@ -210,6 +220,7 @@ static Expr *vector_of(Vector *vector, Expr *e) {
   case EXPR_SELECT:
   case EXPR_IF_THEN_ELSE: return vector_choice(vector, e);
   case EXPR_LET: return vector_let(vector, e);
+  case EXPR_INTRINSIC_PURE: return vector_call(vector, e);
   default: return vector_operands(vector, e);
   }
 }
@@ -370,6 +381,14 @@ static Stmt *chosen_lanes(Vector *vector, Stmt *s) {
   return stmt_if(context, expr_conjunction(context, &rest), all, NULL);
 }
 
+// A branch under a condition that all lanes share. Where the condition reads memory, which the lanes
+// may write, all of the branch runs lane after lane or none.
+static Stmt *shared_branch(Vector *vector, Expr *condition, Stmt *s) {
+  return s && expr_reads_memory(condition) ? vector_stmt(vector, s)
+         : s                               ? vector_or_scalar(vector, s)
+                                           : NULL;
+}
+
 static Stmt *vector_branch(Vector *vector, Stmt *s) {
   Context *context = vector->context;
   Expr *condition = s->as.branch.condition;
@@ -378,8 +397,8 @@ static Stmt *vector_branch(Vector *vector, Stmt *s) {
     Stmt *masked = masked_store(vector, condition, s->as.branch.then_body);
     return masked ? masked : chosen_lanes(vector, s);
   }
-  Stmt *then_body = vector_stmt(vector, s->as.branch.then_body);
-  Stmt *else_body = s->as.branch.else_body ? vector_stmt(vector, s->as.branch.else_body) : NULL;
+  Stmt *then_body = shared_branch(vector, condition, s->as.branch.then_body);
+  Stmt *else_body = shared_branch(vector, condition, s->as.branch.else_body);
   if (!then_body || (s->as.branch.else_body && !else_body)) return NULL;
   return stmt_if(context, condition, then_body, else_body);
 }

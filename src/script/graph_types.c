@@ -208,6 +208,20 @@ GraphTerm *graph_type_term(GraphParser *graph, const PyNode *node) {
   return term_of_items(parser->context, TERM_CALL, name, items, keys, node->count - 1);
 }
 
+static bool check_type_name(Parser *parser, const PyNode *node) {
+  static const char *const names[] = {"Tensor", "Shape", "Tuple",  "Callable",
+                                      "Prim",   "Any",   "Object", "DTensor"};
+  const PyNode *callee = node->kind == PY_CALL ? node->items[0] : node;
+  Str member = parser_member(parser, callee, DIALECT_GRAPH);
+  for (int i = 0; i < COUNT_OF(names); i++)
+    if (!member || !strcmp(member, names[i])) return true;
+  REPORT(parser, node,
+         "R.%s is no type of a value\nthe types are R.Tensor, R.Shape, R.Tuple, R.Callable, R.Prim, "
+         "R.Any, R.Object, R.DTensor, and those of numbers, such as T.int64",
+         member);
+  return false;
+}
+
 bool graph_type(GraphParser *graph, const PyNode *node, Value *value, DType otherwise) {
   Parser *parser = graph->parser;
   bool whole = false;
@@ -221,6 +235,7 @@ bool graph_type(GraphParser *graph, const PyNode *node, Value *value, DType othe
     return is_stated(parser, node, typed);
   }
   value->info = NULL;
+  if (!check_type_name(parser, node)) return false;
   if (is_tensor && !tensor_type(graph, node, value, otherwise, &whole)) return false;
   if (whole && value->rank >= 0) return true;
   value->info = graph_type_term(graph, node);

@@ -340,6 +340,15 @@ class StringImm(PrimExpr):
     def _completed(self, fields):
         return {"value": fields["value"], "dtype": "string"}
 
+    def __eq__(self, other):
+        return self.value == (other.value if isinstance(other, StringImm) else other)
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash(self.value)
+
     def __script__(self):
         return repr(self.value)
 

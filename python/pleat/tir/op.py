@@ -20,7 +20,7 @@ UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos"
 TESTS = ("isnan", "isinf", "isfinite")
 BINARY = ("atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "dot_bytes", "dot_words",
           "fmod", "hypot", "nextafter", "power", "shift_left", "shift_right")
-__all__ = [*UNARY, *TESTS, *BINARY, "Select", "add", "address_of", "all", "any", "bitwise_not",
+__all__ = [*UNARY, *TESTS, *BINARY, "Return", "Select", "add", "address_of", "all", "any", "bitwise_not",
            "assume", "call_extern", "call_intrin", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed",
            "call_pure_extern", "ceildiv", "clz", "const",
            "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "infinity", "ldexp",
@@ -252,6 +252,11 @@ def ret(val):
     """Leaves the program with a value; it stands in an Evaluate."""
     val = as_expression(val)
     return KINDS["Call"](val.dtype, "tir.ret", [val])
+
+
+def Return(value):
+    """The statement that leaves the program with a value."""
+    return KINDS["Evaluate"](ret(value))
 
 
 def assume(cond=None):

@@ -21,3 +21,13 @@ def f(A: T.Buffer((30, 7), "float32"), C: T.Buffer((30,), "float32")):
                 T.where(io * 8 + ii < 30)
                 row = T.match_buffer(A[vi, 0:7], (7,), "float32")
                 C[vi] = B[vi] * row[3]
+
+
+@T.prim_func
+def pragmas(A: T.Buffer((8, 4), "float32")):
+    for x in T.thread_binding(8, thread="threadIdx.x"):
+        for i in T.serial(4, annotations={"pragma_b": 1, "other": 2, "pragma_a": "text"}):
+            with T.block("one"):
+                vx, vi = T.axis.remap("SS", [x, i])
+                T.block_attr({"pragma_c": 3, "dropped": 4})
+                A[vx, vi] = T.float32(1)

@@ -9,6 +9,7 @@
 # RUN: pleat opt %s --func hosted --pass make_packed | grep func_attr
 # RUN 1: pleat opt %t/once.py --func f --pass simplify_loops
 # RUN 1: pleat opt %s --func unknown --pass make_packed
+# RUN 1: pleat opt %s --func leaves --pass make_packed
 from tvm.script import tir as T
 
 
@@ -46,3 +47,11 @@ def unknown(a: T.handle):
 def hosted(A: T.Buffer((1,), "float32")):
     T.func_attr({"target": T.target("cuda", host="llvm")})
     A[0] = T.float32(1)
+
+
+@T.prim_func
+def leaves(A: T.Buffer((8,), "int32")) -> T.int32:
+    for i in T.parallel(8):
+        if A[i] > 3:
+            return i
+    return 20

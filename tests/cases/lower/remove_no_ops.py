@@ -55,3 +55,15 @@ def branches(A: T.Buffer((7,), "float32"), n: T.int32):
         A[2] = T.float32(3)
     else:
         A[3] = T.float32(4)
+
+
+# The indices are equal by the value of a name, and where a condition holds.
+@T.prim_func
+def k(A: T.Buffer((16,), "int32")):
+    for io, ii in T.grid(4, 4):
+        i: T.int32 = 4 * io + ii
+        A[4 * io + ii] = A[i]
+        if io == 0:
+            A[ii] = A[i]
+        else:
+            A[ii] = A[i]

@@ -50,3 +50,18 @@ def remainder(A: T.Buffer((84,), "float32"), B: T.Buffer((84,), "float32")):
             for v in T.vectorized(16):
                 if f // 2 % 3 * 16 + v < 42:
                     B[f % 2 * 42 + f // 2 * 16 + v] = A[f % 2 * 42 + f // 2 * 16 + v]
+
+
+@T.prim_func
+def shared_condition(A: T.Buffer((25,), "float32"), n: T.int32, x: T.int32):
+    for i in T.vectorized(4):
+        if x < n:
+            A[i] = A[i] + T.float32(1)
+        elif i < n:
+            A[i] = T.call_llvm_pure_intrin("float32", "llvm.fma", A[i], A[i + 4], T.float32(2))
+    for i in T.vectorized(4):
+        if A[0] < T.float32(3):
+            if i < n:
+                A[i] = T.float32(5)
+    for i in T.vectorized(4):
+        A[i] = T.call_llvm_pure_intrin("float32", "llvm.fma", A[i], A[i + 4], T.float32(2))

@@ -63,3 +63,9 @@ def arguments(x: R.Tensor((3, 4), "float32")):
     y = R.concat((x, x), axis=1, 1)
     z = R.concat((x, x), axis=1, axis=0)
     return x
+
+
+@R.function
+def no_type(x: R.handle((3, 5), "float16"), y: R.Tensor((3, 5), "float16")):
+    z: R.Tensro((3, 5), "float16") = R.add(y, y)
+    return z

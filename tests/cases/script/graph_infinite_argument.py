@@ -4,6 +4,6 @@ from pleat.script import relax as R
 
 
 @R.function
-def main(x: R.Tensor((3, 2), "float32"), y: R.Something((1e999, 16), "float32")):
+def main(x: R.Tensor((3, 2), "float32"), y: R.Prim((1e999, 16), "float32")):
     lv = R.nn.relu(x)
     return lv
