@@ -15,7 +15,7 @@
 //
 // Statements that leave loops become conditions too (structure_jumps.c). allocation_places.c finds
 // the places of the allocations. Where the result is not compiled at once, loops over threads are
-// written as T.launch_thread, and pragmas ("pragma_…" among annotations) as T.attr, as TVM has them.
+// written as T.launch_thread, and annotations "pragma_NAME" as T.attr, as TVM has them.
 #include "ir/intrinsic.h"
 #include "ir/view.h"
 #include "lower/pass.h"

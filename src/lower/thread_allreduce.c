@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes out reductions over the threads of a block. The name of TVM's pass: LowerThreadAllreduce. In
-// general it makes a tree over shared memory, halved from step to step, with a barrier after each.
+// Writes out reductions over the threads of a block. The name of TVM's pass: LowerThreadAllreduce.
+// In general it makes a tree over shared memory, halved from step to step, with barriers between.
 //
 //   with T.attr(T.comm_reducer(lambda a, b: a + b, [0]),     S = decl_buffer((5,), scope="shared")
 //               "reduce_scope", 0):                          S[x] = A[x]; sync
@@ -10,8 +10,8 @@
 //                                                            R[0] = S[0]; sync
 //
 // The threads that do not take part in the reduction have a row of the shared memory each. All
-// threads get the result. Where the target of the function has warps, threads that follow one another
-// in warps exchange values instead, and only the sums of several warps go through shared memory:
+// threads get the result. Where the target of the function has warps, threads that follow one
+// another in warps exchange values instead, and only the results of warps go through shared memory:
 //
 //   V = decl_buffer((1,), scope="local"); V[0] = A[x]                   for 64 threads x
 //   V[0] = V[0] + T.tvm_warp_shuffle_down(m, V[0], 16, 32, 32)          and 8, 4, 2, 1
@@ -274,8 +274,8 @@ static Expr *exchanged(const Allreduce *a, const char *name, int i, int64_t lane
   return expr_raw(context, EXPR_INTRINSIC, a->own[i]->type, str_intern(context, name), args, 5);
 }
 
-// One level in a group: each lane takes the values of the lane `step` after it. All are received, and
-// combined, before the first one is stored.
+// One level in a group: each lane takes the values of the lane `step` after it. All are received,
+// and combined, before the first one is stored.
 static Stmt *warp_level(const Allreduce *a, const Expr *reducer, int64_t step, int64_t width) {
   Context *context = a->context;
   Expr *own[MOST_VALUES], *other[MOST_VALUES], *vars[MOST_VALUES];

@@ -381,8 +381,8 @@ static Stmt *chosen_lanes(Vector *vector, Stmt *s) {
   return stmt_if(context, expr_conjunction(context, &rest), all, NULL);
 }
 
-// A branch under a condition that all lanes share. Where the condition reads memory, which the lanes
-// may write, all of the branch runs lane after lane or none.
+// A branch under a condition that all lanes share. Where the condition reads memory, which the
+// lanes may write, all of the branch runs lane after lane or none.
 static Stmt *shared_branch(Vector *vector, Expr *condition, Stmt *s) {
   return s && expr_reads_memory(condition) ? vector_stmt(vector, s)
          : s                               ? vector_or_scalar(vector, s)

@@ -216,8 +216,8 @@ static bool check_type_name(Parser *parser, const PyNode *node) {
   for (int i = 0; i < COUNT_OF(names); i++)
     if (!member || !strcmp(member, names[i])) return true;
   REPORT(parser, node,
-         "R.%s is no type of a value\nthe types are R.Tensor, R.Shape, R.Tuple, R.Callable, R.Prim, "
-         "R.Any, R.Object, R.DTensor, and those of numbers, such as T.int64",
+         "R.%s is no type of a value\nthe types are R.Tensor, R.Shape, R.Tuple, R.Callable, "
+         "R.Prim, R.Any, R.Object, R.DTensor, and those of numbers, such as T.int64",
          member);
   return false;
 }
