@@ -10,6 +10,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import inspect
+import pathlib
 import sys
 import textwrap
 import types
@@ -51,6 +52,8 @@ class _Module(types.ModuleType):
             return sys.modules[f"{self.__name__}.{name}"]
         if self._real is not None and hasattr(self._real, name):
             return getattr(self._real, name)
+        if self.__name__.endswith(".testing") and _in_checkout(f"{self.__name__}.{name}"):
+            return importlib.import_module(f"{self.__name__}.{name}")
         return _Missing(f"{self.__name__}.{name}")
 
 
@@ -64,6 +67,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec):
         other = "pleat" + spec.name[3:]
+        if ".testing." in spec.name and (path := _in_checkout(spec.name)):
+            module = types.ModuleType(spec.name)
+            module.__file__ = str(path)
+            return module
         try:
             return _Module(spec.name, importlib.import_module(other))
         except ModuleNotFoundError as error:
@@ -72,7 +79,16 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return _Module(spec.name, None)
 
     def exec_module(self, module):
-        pass
+        if not isinstance(module, _Module):
+            exec(compile(pathlib.Path(module.__file__).read_text(), module.__file__, "exec"), vars(module))
+
+
+def _in_checkout(name):
+    """The file of a module of TVM's that only its tests use, such as workloads, in the checkout of the tests that
+    run."""
+    file = pathlib.Path("python", *name.split(".")).with_suffix(".py")
+    folders = [folder for argument in sys.argv[1:] for folder in pathlib.Path(argument).resolve().parents]
+    return next((folder / file for folder in folders if (folder / file).exists()), None)
 
 
 # ---- The helpers of tvm.testing ---------------------------------------------------------------------

@@ -12,7 +12,8 @@ __all__ = ["IndexMap", "PrimFunc", "Schedule", "Select", "analysis", "max", "min
            "stmt_functor", "transform"]
 
 _FUNCTIONS = {"const", "decl_buffer"}  # of nodes.py
-MODULES = ("analysis", "index_map", "ir_builder", "nodes", "op", "schedule", "stmt_functor", "transform")
+MODULES = ("analysis", "index_map", "ir_builder", "nodes", "op", "schedule", "stmt_functor", "tensor_intrin",
+           "transform")
 
 
 def _chosen(name, of_indices, arguments):
@@ -78,8 +79,18 @@ def __getattr__(name):
     raise AttributeError(f"module 'pleat.tir' has no attribute {name!r}")
 
 
+def _add_single_modules(package):
+    """Makes modules of TVM's package of which all names are names of this one this package itself."""
+    for module in ("buffer", "expr", "function", "stmt"):
+        sys.modules[f"{package}.{module}"] = sys.modules[__name__]
+
+
+_add_single_modules(__name__)
+
+
 def _as_package(name):
     """Makes the modules here those of a package with another name too; returns its __getattr__ and __dir__."""
+    _add_single_modules(name)
     for module in MODULES:
         sys.modules[f"{name}.{module}"] = importlib.import_module(f"pleat.tir.{module}")
     return functools.partial(getattr, sys.modules[__name__]), __dir__

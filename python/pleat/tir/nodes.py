@@ -34,6 +34,8 @@ class Node:
 
     def __init__(self, *values, **named):
         names = [name.strip("[]") for name in self.ARGUMENTS]
+        if "ty" in named and "dtype" in names:  # the name since 2026
+            named["dtype"] = named.pop("ty")
         given = {**dict(zip(names, values)), **named}
         missing = [name for name in self.ARGUMENTS if name[0] != "[" and name not in given]
         if missing or len(values) > len(names) or not given.keys() <= set(names):
