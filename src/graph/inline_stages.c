@@ -298,11 +298,22 @@ static bool is_work(Context *context, const Stage *stage) {
   return !tensor->data && (!stage_is_reordering(context, stage) || is_read_beside(stage, tensor));
 }
 
+// Does a reader get more axes? Its loops then differ from those with which it reads a copy.
+static bool cuts_axes(const Stage *stage, TeStage *const *readers) {
+  const PtrArray *users = &stage->output->users;
+  for (int i = 0; i < users->count; i++) {
+    const TeStage *te = ((const Stage *)users->items[i])->te;
+    if (te->reduce_count != readers[i]->reduce_count) return true;
+  }
+  return false;
+}
+
 static void inline_in_readers(StageGraph *s, Stage *stage, InlineInReader *inlined) {
   if (stage->output->is_output || stage->output->kept) return;
   TeStage **readers = readers_with(s, stage, inlined);
   if (!readers) return;
-  bool decided = is_work(s->context, stage);
+  const StageTensor *tensor = stage->reads.items[0];
+  bool decided = is_work(s->context, stage) || (!tensor->data && cuts_axes(stage, readers));
   if (decided && s->avoided & DECISION_INLINE) return;
   s->fusions_decided += decided;
   stage->output->decided |= decided;
