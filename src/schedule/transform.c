@@ -432,7 +432,8 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
   schedule_map_accesses(schedule, on_buffer->map, &buffers, true);
   Buffer *physical = map_find(&buffers, buffer);
   bool same = padding.kind == LAYOUT_PADDING_ANY && has_content(buffer);
-  bool fills = padding.kind != LAYOUT_PADDING_ANY || (same && adds_padding(context, on_buffer));
+  bool fills = (padding.kind != LAYOUT_PADDING_ANY || same) &&
+               ((buffer->layout && !same) || adds_padding(context, on_buffer));
   for (int i = 0; (fills || step_rewrites_loops(call)) && i < writers.count; i++)
     remake_writer(schedule, writers.items[i].name, on_buffer, writers.items[i].chosen, physical);
   if (same) padding = buffer->layout->padding;

@@ -190,7 +190,7 @@ def test_blocks_follow_a_size_of_the_call(n):
 
 def test_no_such_device():
     """Without a library or a device the message says so, and what to install."""
-    run = subprocess.run([command.PLEAT, "run", "-", "--fill", "zero", *ON_DEVICE], input=COPY,
+    run = subprocess.run([command.PLEAT, "run", "-", "--fill", "zero", "--device", "opencl", "--no-cache"], input=COPY,
                          capture_output=True, text=True,
                          env={**os.environ, "OCL_ICD_VENDORS": "/nonexistent"})
     assert run.returncode == 1

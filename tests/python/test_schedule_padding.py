@@ -93,3 +93,10 @@ def test_ways_that_do_not_fit_are_refused(fill, message):
     with pytest.raises(ScheduleError, match="but there is no pad_value"):
         sch.transform_layout("low", "B", lambda i: [i // 4, i % 4], fill="before")
     sch.transform_layout("low", "B", lambda i: [i // 4, i % 4], pad_value=0, fill="before")
+
+
+def test_a_layout_without_padding_keeps_the_loops():
+    sch = tir.Schedule(product)
+    sch.transform_layout("C", "A", lambda i, j: [i // 3, j, i % 3], pad_value=0.5)
+    sch.transform_layout("C", "C", lambda i, j: [j, i // 3, i % 3], pad_value=0.5)
+    assert "T.grid(6, 7, 5)" in sch.func.script()
