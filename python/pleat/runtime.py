@@ -167,8 +167,11 @@ def _tensor_of(parameter, value, keep):
         from pleat.model import dtype_of
         if isinstance(value, float) and "float" not in parameter.dtype:
             raise TypeError(f"is the float {value}, expected {parameter.dtype}")
-        with np.errstate(over="ignore"):  # a float becomes infinite, as when C converts it
-            value = np.array(value, dtype_of(parameter.dtype))
+        try:
+            with np.errstate(over="ignore"):  # a float becomes infinite, as when C converts it
+                value = np.array(value, dtype_of(parameter.dtype))
+        except OverflowError:
+            raise OverflowError(f"is {value}, which {parameter.dtype} does not hold") from None
     if isinstance(value, np.generic):
         value = np.asarray(value)
     if isinstance(value, np.ndarray):

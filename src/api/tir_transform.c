@@ -203,8 +203,7 @@ static Expr *attribute_value(Context *context, const char *value) {
 static bool change_attrs(const AttributeCall *call, Attrs attrs, Attrs *changed) {
   Context *context = call->call.context;
   Arena *arena = &context->arena;
-  if (!call->key)
-    return field_error(context, "key", "is NULL, expected the name of an attribute");
+  if (!call->key) return field_error(context, "key", "is NULL, expected the name of an attribute");
   Expr *value = call->value ? attribute_value(context, call->value) : NULL;
   if (call->value && !value) return false;
   *changed = value ? attrs_with(arena, attrs, str_intern(context, call->key), value)
@@ -281,12 +280,35 @@ static Expr *variable_named(Context *context, const PrimFunc *func, const char *
   return sizes.found;
 }
 
+// A name that is given a value is no variable: says what it is, or what the variables are.
+static bool refuse_name(Context *context, const PrimFunc *func, Str name) {
+  Text known = text_new(&context->arena);
+  Map listed = map_new(&context->arena);
+  for (int i = 0; i < func->param_count; i++) {
+    const Buffer *buffer = func->buffers[i];
+    const char *param = func->params[i]->as.var->name;
+    if (buffer && (!strcmp(param, name) || !strcmp(buffer->name, name)))
+      return field_error(context, "values",
+                         "'%s' is the buffer '%s' of '%s'; give another buffer, or the values of "
+                         "the variables in its shape",
+                         name, buffer->name, func->name);
+    for (int d = 0; d < (buffer ? buffer->rank : 1); d++) {
+      const Expr *e = buffer ? buffer->shape[d] : func->params[i];
+      if (e->op != EXPR_VAR || map_contains(&listed, e)) continue;
+      text_printf(&known, "%s%s", listed.count ? ", " : "; it has ", e->as.var->name);
+      map_put(&listed, e, e);
+    }
+  }
+  return field_error(context, "values", "'%s' has no size '%s'%s", func->name, name,
+                     text_string(&known));
+}
+
 static bool read_value(Context *context, const PrimFunc *func, const char *text, Map *vars) {
   const char *equals = text ? strchr(text, '=') : NULL;
   if (!equals) return field_error(context, "values", "'%s' is not of the form n=16", text);
   Str name = str_intern_n(context, text, (size_t)(equals - text));
   Expr *var = variable_named(context, func, name), *value;
-  if (!var) return field_error(context, "values", "'%s' has no size '%s'", func->name, name);
+  if (!var) return refuse_name(context, func, name);
   if (!(value = attribute_value(context, equals + 1))) return false;
   int64_t number;
   bool is_int =
@@ -295,8 +317,8 @@ static bool read_value(Context *context, const PrimFunc *func, const char *text,
   if (!is_int && !is_real)
     return field_error(context, "values", "'%s' is not a value of type %s", equals + 1,
                        dtype_name(context, var->type));
-  Expr *given = is_int ? expr_int(context, var->type, number)
-                       : expr_float(context, var->type, value->as.f);
+  Expr *given =
+      is_int ? expr_int(context, var->type, number) : expr_float(context, var->type, value->as.f);
   if (is_int && given->as.i != number)
     return field_error(context, "values", "%lld is no value of '%s', which has the type %s",
                        (long long)number, name, dtype_name(context, var->type));

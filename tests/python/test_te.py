@@ -288,6 +288,8 @@ def test_tags():
 
 def test_what_is_refused():
     A, k = te.placeholder((3, 5), name="A"), te.reduce_axis((0, 5), "k")
+    with pytest.raises(ValueError, match="expected the name of a type .*, saw 'flaot32'"):
+        te.placeholder((3,), "flaot32")
     with pytest.raises(ValueError, match="takes 3 indices, the shape has 2 axes"):
         te.compute((3, 5), lambda i, j, c: A[i, j])
     with pytest.raises(pleat.PleatError, match="a reduction is the whole value of a te.compute"):

@@ -257,8 +257,10 @@ def test_specialization():
         f = add.specialize(given)
         assert len(f.params) == 2 and f.buffer_map[f.params[0]].shape[0] == 13
         assert "A[i] + 3" in f.script()
-    with pytest.raises(pleat.PleatError, match="'add' has no size 'm'"):
-        add.specialize({"m": 1})
+    for name, message in (("m", "'add' has no size 'm'; it has n, k"),
+                          ("A", "'A' is the buffer 'A' of 'add'; give another buffer, or the values")):
+        with pytest.raises(pleat.PleatError, match=message):
+            add.specialize({name: 1})
 
 
 @T.prim_func
@@ -330,6 +332,12 @@ def test_layouts_of_an_attribute_are_applied():
                   tir.IndexMap.from_func(lambda j, i: [j // 2, i, j % 2])]}
     result = transform.ApplyLayoutTransforms()(transposed.with_attr("layout_transform_map", maps))
     assert "B = T.alloc_buffer((3, 3, 2)" in result.script() and "layout" not in result.script()
+    param = transposed.params[0]
+    for key in ("A", param, transposed.buffer_map[param], transposed.buffer_map[param].data):
+        one = transposed.with_attr("layout_transform_map", {key: lambda i, j: [j, i]})
+        assert "A: T.Buffer((5, 3)" in transform.ApplyLayoutTransforms()(one).script()
+    with pytest.raises(TypeError, match="text or a buffer as a key of an attribute, saw 3"):
+        transposed.with_attr("layout_transform_map", {3: lambda i, j: [j, i]})
     x, y = np.arange(15, dtype="float32").reshape(3, 5), np.zeros((5, 3), "float32")
     pleat.build(result)(x, y)
     assert (y == 2 * x.T).all()

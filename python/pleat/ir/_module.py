@@ -408,8 +408,21 @@ class PrimFunc(BaseFunc):
             return getattr(self.node, name)
         raise AttributeError(f"a PrimFunc has no attribute '{name}'")
 
+    def _named_keys(self, value):
+        """An attribute's dictionary with names in place of buffers, their data variables, and parameters."""
+        if not isinstance(value, dict):
+            return value
+        names = {parameter: buffer.name for parameter, buffer in self.buffer_map.items()} \
+            if any(hasattr(key, "name") for key in value) else {}
+        result = {names.get(key, getattr(key, "name", key)): one for key, one in value.items()}
+        for key in result:
+            if not isinstance(key, str):
+                raise TypeError(f"expected text or a buffer as a key of an attribute, saw {key!r}")
+        return result
+
     def with_attr(self, attr_key_or_dict, attr_value=None):
-        """The function with an attribute, or several from a dictionary."""
+        """The function with an attribute, or several from a dictionary. A buffer among the keys of a
+        dictionary as a value stands for its name."""
         given = attr_key_or_dict
         pairs = given if isinstance(given, dict) else {given: attr_value}
         handle = self._handle
@@ -419,7 +432,7 @@ class PrimFunc(BaseFunc):
                 for stated in ("private", "global_symbol"):
                     handle = _with_attribute(handle, None, stated, None)
             else:
-                handle = _with_attribute(handle, None, key, text_of(value))
+                handle = _with_attribute(handle, None, key, text_of(self._named_keys(value)))
         return PrimFunc(handle)
 
     with_attrs = with_attr

@@ -5,6 +5,7 @@ import inspect
 import threading
 
 from pleat._library import PleatError
+from pleat.data_type import DataType
 from pleat.tir import nodes, op as functions
 from pleat.tir.nodes import IntImm, PrimExpr, Range, Var, const
 from pleat.tir.op import as_expression
@@ -259,7 +260,7 @@ def size_var(name="size", dtype="int32"):
 
 def placeholder(shape, dtype="float32", name="placeholder"):
     """An input of a shape. An extent is a number, a variable, or an expression of variables."""
-    return PlaceholderOp(as_shape(shape), str(dtype), name).output(0)
+    return PlaceholderOp(as_shape(shape), str(DataType(dtype)), name).output(0)
 
 
 def reduce_axis(dom, name="rv", thread_tag="", span=None):

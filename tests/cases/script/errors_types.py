@@ -24,7 +24,7 @@ def types(A: T.Buffer((4, 5), "float32"), I: T.Buffer((4,), "int32"), U: T.Buffe
     if A[0, 0] > 1 and I[0]:
         pass
     A[0, 0] = T.exp(I[0])
-    A[0, 0] = T.bitwise_and(A[0, 0], A[0, 1])
+    A[0, 0] = T.BitwiseAnd(A[0, 0], A[0, 1])
     A[0, 0] = T.max(A[0, 0])
     A[0, 0] = T.max(A[0, 0], y=3)
     A[0, 0] = T.if_then_else(I[0], A[0, 0], 0)
