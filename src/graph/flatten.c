@@ -429,7 +429,8 @@ static bool flatten_operator(GraphFlattening *f, const Node *node) {
         "R.call_dps_packed, which has results of its own",
         node->op);
   if (is_program_call(node)) return flatten_program_call(f, node);
-  if (!strcmp(node->op, "builtin.alloc_tensor")) return flatten_allocation(f, node);
+  bool done;
+  if (!flatten_memory(f, node, &done) || done) return done;
   if (is_one_of(node->op, (const char *const[]){"print", "assert_op"}, 2))
     return flatten_effect(f, node);
   if (!strcmp(node->op, "null_value")) {

@@ -48,8 +48,9 @@ void flatten_state_types(GraphFlattening *f, Node *made, const GraphTerm *types,
 bool is_program_call(const Node *node);
 // R.call_tir with numbers among its arguments, R.call_tir_inplace, R.call_tir_with_grad.
 bool flatten_program_call(GraphFlattening *f, const Node *node);
-// R.builtin.alloc_tensor, whose contents the call of a tensor program writes: f(x, y).
-bool flatten_allocation(GraphFlattening *f, const Node *node);
+// R.builtin.alloc_tensor, whose contents the call of a tensor program writes, f(x, y), and the
+// operators R.memory and R.vm that allocate and free memory. *done: the node is one of these.
+bool flatten_memory(GraphFlattening *f, const Node *node, bool *done);
 bool flatten_writing_call(GraphFlattening *f, const Node *node);
 // ---- flatten_shapes.c
 

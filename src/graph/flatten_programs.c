@@ -8,6 +8,7 @@
 //                                          with the result in the place of x
 //   R.call_tir_with_grad(f, (x,), …)    => R.call_tir(f, (x,), …)
 //   y = R.builtin.alloc_tensor(…); f(x, y) => y = R.call_tir(f, (x,), …)
+//     and R.memory.alloc_tensor, R.vm.alloc_tensor
 // The new programs are added to the module.
 #include "graph/flatten.h"
 
@@ -97,17 +98,55 @@ static GraphTerm *extents_of(GraphFlattening *f, const GraphTerm *shape) {
   return term_of_items(f->context, TERM_LIST, NULL, items, NULL, extents->count);
 }
 
-bool flatten_allocation(GraphFlattening *f, const Node *node) {
+// The shape is argument number `at`, and the element type the next one.
+static bool flatten_allocation(GraphFlattening *f, const Node *node, int at) {
   Expr *dtype = attrs_get(&node->attrs, "dtype");
-  const GraphTerm *type = dtype ? NULL : argument(f, node, 1, "dtype");
+  const GraphTerm *type = dtype ? NULL : argument(f, node, at + 1, "dtype");
   if (type) dtype = flatten_attribute(f, type);
-  GraphTerm *parts[] = {extents_of(f, argument(f, node, 0, "shape")),
+  GraphTerm *parts[] = {extents_of(f, argument(f, node, at, "shape")),
                         term_new(f->context, TERM_EXPR, NULL)};
   if (!parts[0] || !dtype || dtype->op != EXPR_STRING)
     return flatten_refuse(f, node, "%s needs a shape and an element type", node->op);
   parts[1]->e = dtype;
   map_put(&f->values, node->outputs[0],
           term_of_items(f->context, TERM_CALL, allocation, parts, NULL, COUNT_OF(parts)));
+  return true;
+}
+
+static const char storage[] = "R.memory.alloc_storage", killed[] = "R.memory.kill_tensor";
+
+static GraphTerm *term_named(GraphFlattening *f, const char *name) {
+  return term_of_items(f->context, TERM_CALL, name, NULL, NULL, 0);
+}
+
+// A tensor at the start of a storage. The one that was there before, which `values` has for the
+// term of the storage, can be read no more.
+static bool flatten_placed(GraphFlattening *f, const Node *node) {
+  GraphTerm *in = argument(f, node, 0, "storage"), *offset = argument(f, node, 1, "offset");
+  Expr *start = offset ? flatten_number_of(f, offset) : NULL;
+  if (!in || !term_is(in, storage)) return flatten_refuse(f, node, "%s needs a storage", node->op);
+  if (start && !expr_is_int(start, 0))
+    return flatten_refuse(f, node, "%s at an offset other than 0 is not supported", node->op);
+  const Value *before = map_find(&f->values, in);
+  if (before) map_put(&f->values, before, term_named(f, killed));
+  map_put(&f->values, in, node->outputs[0]);
+  return flatten_allocation(f, node, 2);
+}
+
+bool flatten_memory(GraphFlattening *f, const Node *node, bool *done) {
+  static const char *const memory[] = {"memory.", "vm."};
+  const char *op = node->op;
+  *done = !strcmp(op, "builtin.alloc_tensor");
+  if (*done) return flatten_allocation(f, node, 0);
+  for (int i = 0; i < COUNT_OF(memory) && op == node->op; i++)
+    if (!strncmp(op, memory[i], strlen(memory[i]))) op += strlen(memory[i]);
+  bool kills = !strncmp(op, "kill_", 5) && node->input_count;
+  *done = op != node->op && (kills || !strncmp(op, "alloc_", 6));
+  if (!*done) return true;
+  if (!strcmp(op, "alloc_tensor")) return flatten_placed(f, node);
+  if (kills) map_put(&f->values, node->inputs[0], term_named(f, killed));
+  map_put(&f->values, node->outputs[0],
+          kills ? term_new(f->context, TERM_TUPLE, NULL) : term_named(f, storage));
   return true;
 }
 
@@ -129,7 +168,8 @@ static bool read_writing_call(ProgramCall *c) {
   if (end < count)
     c->numbers = term_of_items(f->context, TERM_LIST, NULL, terms + end, NULL, count - end);
   if (!c->output_count)
-    return flatten_refuse(f, node, "the program writes no tensor of R.builtin.alloc_tensor");
+    return flatten_refuse(
+        f, node, "the program writes no tensor that was allocated, as by R.builtin.alloc_tensor");
   return find_program(c, term_of_value(f->context, node->inputs[0]));
 }
 

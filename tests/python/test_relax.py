@@ -210,9 +210,33 @@ def test_programs_that_write_allocated_tensors():
     u, d = pleat.compile(Allocated, cache=False)(x)
     assert np.allclose(u, x + 3) and np.allclose(d, np.maximum(x - 3, 0))
     text = Allocated.script()
-    for old, new, message in [("cls.both(x, u, d, 3)", "cls.both(x, x, x, 3)", "writes no tensor of R.builtin.alloc_tensor"),
+    for old, new, message in [("cls.both(x, u, d, 3)", "cls.both(x, x, x, 3)", "writes no tensor that was allocated"),
                               ("R.shape([n, 5]), R.dtype", "R.shape([x, 5]), R.dtype", "needs a shape and an element type"),
                               ("cls.both(x, u, d, 3)", "cls.other(x, u, d, 3)", "there is no function 'other'")]:
+        assert old in text
+        with pytest.raises(pleat.PleatError, match=message):
+            pleat.compile(text.replace(old, new).encode(), cache=False)
+
+
+@pytest.mark.parametrize("of, storage, free", [
+    ("memory", 'R.shape([80]), R.prim_value(0), R.str("global"), R.dtype("float32")', "kill_tensor"),
+    ("vm", 'R.shape([80]), R.prim_value(0), R.dtype("float32"), R.str("global")', "kill_object")])
+def test_memory_that_is_planned(of, storage, free):
+    """TVM makes such calls of R.builtin.alloc_tensor."""
+    text = Allocated.script()
+    old = 'R.builtin.alloc_tensor(R.shape([n, 5]), R.dtype("float32"), R.prim_value(0))'
+    line = next(line for line in text.splitlines() if old in line)
+    new = line.replace(old, f'R.{of}.alloc_tensor(s, R.prim_value(0), R.shape([n, 5]), R.dtype("float32"))')
+    call = "        cls.both(x, u, d, 3)\n"
+    text = text.replace(line, f"        s: R.Object = R.{of}.alloc_storage({storage})\n{new}")
+    text = text.replace(call, f"{call}        v = R.nn.relu(u)\n        R.{of}.{free}(s)\n")
+    text = text.replace("return (u,", "return (v,").replace("return u,", "return v,")
+    x = numbers(4, 5)
+    u, d = pleat.compile(text.encode(), cache=False)(x)
+    assert np.allclose(u, np.maximum(x + 3, 0)) and np.allclose(d, np.maximum(x - 3, 0))
+    for old, new, message in [("(s, R.prim_value(0)", "(s, R.prim_value(4)", "at an offset other than 0"),
+                              ("(s, R.prim_value(0)", "(x, R.prim_value(0)", "needs a storage"),
+                              (call, f"        R.{of}.{free}(u)\n{call}", "writes no tensor|no tensor")]:
         assert old in text
         with pytest.raises(pleat.PleatError, match=message):
             pleat.compile(text.replace(old, new).encode(), cache=False)
