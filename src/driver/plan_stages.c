@@ -158,13 +158,30 @@ static bool is_decided(const StageTensor *tensor) {
   return tensor->decided && !tensor->data && !tensor->kept;
 }
 
-static Avoided keeping(const Planning *g, const PlannedStages *from, int tensor) {
+static bool is_kept(const PlannedStages *from, int tensor) {
+  return from->avoided.kept.words && bit_set_has(&from->avoided.kept, tensor);
+}
+
+// The decisions that `from` avoids, with a tensor kept too and, unless it is -1, one that was
+// kept no more.
+static Avoided keeping(const Planning *g, const PlannedStages *from, int tensor, int instead) {
   Avoided avoided = {from->avoided.decisions,
                      bit_set_new(&g->program->context->arena, from->tensors.count)};
   for (int i = 0; i < from->tensors.count; i++)
-    if (i == tensor || (from->avoided.kept.words && bit_set_has(&from->avoided.kept, i)))
-      bit_set_add(&avoided.kept, i);
+    if (i == tensor || (i != instead && is_kept(from, i))) bit_set_add(&avoided.kept, i);
   return avoided;
+}
+
+// Keeps a tensor, also in the place of each that was kept, where the plan becomes cheaper.
+static bool keep_if_cheaper(Planning *g, PlannedStages *from, int tensor) {
+  for (int i = -1; i < from->tensors.count && may_try(g); i++) {
+    if (i >= 0 && !is_kept(from, i)) continue;
+    PlannedStages trial = try_without(g, keeping(g, from, tensor, i));
+    if (!trial.plan || trial.plan->cost >= from->plan->cost) continue;
+    *from = trial;
+    return true;
+  }
+  return false;
 }
 
 // Climbs from a plan: keeps each tensor about which a decision was made, if that makes the plan
@@ -172,13 +189,8 @@ static Avoided keeping(const Planning *g, const PlannedStages *from, int tensor)
 static void keep_cheaper(Planning *g, PlannedStages from) {
   for (bool better = true; better && from.plan && may_try(g);) {
     better = false;
-    for (int i = 0; i < from.tensors.count && may_try(g); i++) {
-      if (!is_decided(from.tensors.items[i])) continue;
-      PlannedStages trial = try_without(g, keeping(g, &from, i));
-      if (!trial.plan || trial.plan->cost >= from.plan->cost) continue;
-      from = trial;
-      better = true;
-    }
+    for (int i = 0; i < from.tensors.count && may_try(g); i++)
+      if (is_decided(from.tensors.items[i])) better |= keep_if_cheaper(g, &from, i);
   }
 }
 
