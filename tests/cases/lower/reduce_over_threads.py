@@ -1,7 +1,7 @@
 # A reduction whose loops are bound to threads becomes a reduction over threads: each thread reduces its part, and
 # the first one stores the result, combined with the first value. A block under a predicate, one behind a
 # producer within the loop over threads, and one that stays: a loop over the data is inside of the threads' loop.
-# RUN: pleat opt %s --pass reduce_over_threads
+# RUN: pleat opt %s --pass reduce_over_threads --verify-each
 # RUN: pleat opt %s --pass reduce_over_threads,lower > %t/lowered.py
 from tvm.script import tir as T
 

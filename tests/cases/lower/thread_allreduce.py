@@ -1,7 +1,7 @@
 # A reduction over threads becomes a tree over shared memory. Threads that do not take part have a row of
 # it each; values that are reduced together are all computed before one is stored. Threads of a target with
 # warps exchange values.
-# RUN: pleat opt %s --pass thread_allreduce
+# RUN: pleat opt %s --pass thread_allreduce --verify-each
 # RUN: pleat opt %s --pass thread_allreduce -o %t/once.py && pleat opt %t/once.py --pass thread_allreduce | diff %t/once.py -
 from tvm.script import tir as T
 
