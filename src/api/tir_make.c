@@ -11,6 +11,7 @@
 
 #include "arith/arith.h"
 #include "ir/intrinsic.h"
+#include "lower/lower.h"
 #include "script/const_data.h"
 #include "script/script.h"
 
@@ -807,6 +808,7 @@ static bool add_functions(NodesMaking *m, const json_t *functions, Module *modul
   json_object_foreach((json_t *)functions, name, reference) {
     m->failed = false;
     PrimFunc *func = object_of(m, "functions", reference, MADE_FUNC, false);
+    if (func) func->body = lower_with_own_variables(m->context, func);
     if (func) func->body = blocks_find_regions(m->context, func->body);
     if (!func || !verify_prim_func(m->context, func, IR_LEVEL_TENSOR)) return false;
     module_add_prim(module, func);

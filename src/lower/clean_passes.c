@@ -244,10 +244,15 @@ static Stmt *rename_one(Rewriter *rewriter, Stmt *s) {
   return rewrite_stmt_children(rewriter, next);
 }
 
-PrimFunc *lower_rename_repeated(LowerState *state, PrimFunc *func) {
-  Map seen = map_new(&state->context->arena);
+Stmt *lower_with_own_variables(Context *context, const PrimFunc *func) {
+  Map seen = map_new(&context->arena);
   for (int i = 0; i < func->param_count; i++) map_put(&seen, func->params[i], func->params[i]);
-  return lower_rewrite(
-      state, func,
-      &(Rewriter){.env = &seen, .enter_stmt = rename_one, .buffer = lower_keep_buffer});
+  Rewriter rewriter = {
+      .context = context, .env = &seen, .enter_stmt = rename_one, .buffer = lower_keep_buffer};
+  return rewrite_stmt(&rewriter, func->body);
+}
+
+PrimFunc *lower_rename_repeated(LowerState *state, PrimFunc *func) {
+  Stmt *body = lower_with_own_variables(state->context, func);
+  return body == func->body ? func : prim_func_with_body(state->context, func, body);
 }

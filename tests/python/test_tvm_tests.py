@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from built import ROOT, skip_sanitized
 
@@ -98,6 +99,12 @@ def test_statements_without_bodies():
     assert [e.value for e in allocation.buffer.ty.shape] == [3]
     assert isinstance(allocation.body.body, tirx.Bind)
     assert [e.value for e in made.params[0].ty.shape] == [3] and x.ty.dtype == pleat.ir.PrimType("int32")
+    again = tirx.SeqStmt([tirx.Bind(x, tirx.IntImm("int32", 7)), tirx.BufferStore(A, x, [0])])
+    twice = tirx.PrimFunc([A], tirx.SeqStmt([tirx.Bind(x, tirx.IntImm("int32", 5)), tirx.BufferStore(A, x, [2]),
+                                             again, tirx.BufferStore(A, x, [1])]))
+    values = np.zeros(3, "int32")
+    pleat.build(twice)(values)
+    assert values.tolist() == [7, 7, 5]
     at_end = tirx.SeqStmt([tirx.BufferStore(A, x, [0]), tirx.Bind(x, tirx.IntImm("int32", 2))])
     assert isinstance(at_end.seq[1].body, tirx.Evaluate)
     pointer = pleat.ir.PointerType(pleat.ir.PrimType("float32"), "shared")

@@ -657,12 +657,16 @@ class AllocateConst(Stmt):
 
 class SeqStmt(Stmt):
     """Statements, one after the other. A LetStmt, a DeclBuffer or an AllocBuffer that was made
-    without a body gets the statements behind it as its body."""
+    without a body gets the statements behind it as its body, also those behind the SeqStmt that holds it."""
     ARGUMENTS = ("seq",)
 
     def _completed(self, fields):
+        given = []
+        for one in converted(fields["seq"]):
+            given.extend(getattr(one, "_given", [one]))
+        self.__dict__["_given"] = given
         done = []
-        for one in reversed(converted(fields["seq"])):
+        for one in reversed(given):
             done = [one.with_rest(done)] if isinstance(one, _Scope) and one.is_open() else [one, *done]
         return {"seq": done}
 
