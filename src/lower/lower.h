@@ -320,8 +320,8 @@ typedef struct ArenaItem {
 // items.
 int64_t arena_plan(Context *context, ArenaItem *items, int count, int64_t *bound);
 
-// The body of the function, in which each definition of a variable that was defined before is one of
-// a new variable.
+// The body of the function, in which each definition of a variable that was defined before is one
+// of a new variable.
 Stmt *lower_with_own_variables(Context *context, const PrimFunc *func);
 
 #endif
