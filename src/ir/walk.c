@@ -166,9 +166,19 @@ static Expr **rewrite_exprs(Rewriter *rewriter, Expr **items, int count) {
   return result;
 }
 
+// A negative number of elements, which a value of a variable gives, is none.
+static Expr **rewrite_extents(Rewriter *rewriter, Expr **items, int count) {
+  Expr **result = rewrite_exprs(rewriter, items, count);
+  int64_t extent;
+  for (int i = 0; result != items && i < count; i++)
+    if (expr_as_int(result[i], &extent) && extent < 0)
+      result[i] = expr_int(rewriter->context, result[i]->type, 0);
+  return result;
+}
+
 Buffer *rewrite_buffer(Rewriter *rewriter, Buffer *b) {
   prepare(rewriter);
-  Expr **shape = rewrite_exprs(rewriter, b->shape, b->rank);
+  Expr **shape = rewrite_extents(rewriter, b->shape, b->rank);
   Expr **strides = b->strides ? rewrite_exprs(rewriter, b->strides, b->rank) : NULL;
   Expr *offset = rewrite_expr(rewriter, b->offset);
   Expr *data = rewrite_expr(rewriter, b->data);
@@ -328,7 +338,8 @@ Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s) {
   case STMT_BLOCK: next.as.block = rewrite_block(rewriter, s->as.block); break;
   case STMT_ALLOCATE:
     EXPR(allocate.var);
-    next.as.allocate.extents = rewrite_exprs(rewriter, s->as.allocate.extents, s->as.allocate.rank);
+    next.as.allocate.extents =
+        rewrite_extents(rewriter, s->as.allocate.extents, s->as.allocate.rank);
     next.as.allocate.annotations = rewrite_attrs(rewriter, s->as.allocate.annotations);
     BODY(allocate.body);
     break;

@@ -275,6 +275,7 @@ static void bind_rows(CallSite *c, Bound *b, const Buffer *param, const CallPoin
 static void bind_pointer(CallSite *c, Bound *b, const PrimFunc *callee, int i, Expr *arg) {
   Context *context = c->context;
   const Buffer *param = callee->buffers[i];
+  int64_t extent;
   CallPointer pointer = call_pointer(&c->scope, arg);
   if (!pointer.data) {
     pointer_error(c, callee, i, "is no data of a buffer and no address of an element");
@@ -293,6 +294,13 @@ static void bind_pointer(CallSite *c, Bound *b, const PrimFunc *callee, int i, E
   buffer->data = pointer.data;
   buffer->scope = pointer.data->as.var->scope ? pointer.data->as.var->scope : param->scope;
   buffer->shape = substituted(c, param->shape, param->rank, &b->vars);
+  for (int d = 0; d < buffer->rank; d++)
+    if (expr_as_int(buffer->shape[d], &extent) && extent < 0) {
+      pointer_error(
+          c, callee, i,
+          str_format(context, "gets the negative extent %lld in axis %d", (long long)extent, d));
+      return;
+    }
   buffer->strides = substituted(c, param->strides, param->rank, &b->vars);
   buffer->offset = substitute_expr(context, param->offset, &b->vars);
   buffer->layout = NULL;

@@ -86,3 +86,13 @@ class M:
     @T.prim_func
     def leaves(A: T.Buffer((4,), "float32"), B: T.Buffer((1,), "int32")):
         B[0] = M.parallel_return(A.data)
+
+    @T.prim_func(private=True)
+    def sized(a: T.handle, n: T.int32):
+        A = T.match_buffer(a, (n,), "float32")
+        for i in range(n):
+            A[i] = T.float32(0)
+
+    @T.prim_func
+    def negative(A: T.Buffer((4,), "float32")):
+        M.sized(A.data, -3)

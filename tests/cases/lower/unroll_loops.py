@@ -13,3 +13,13 @@ def f(A: T.Buffer((17011,), "float32"), n: T.int32):
         A[i] = T.float32(1)
     for i in T.unroll(T.min(n, 13)):
         A[i] = T.float32(2)
+
+
+@T.prim_func
+def empty(A: T.Buffer((8,), "float32"), n: T.int32):
+    for i in T.unroll(3):
+        if i > n:
+            B = T.decl_buffer((i - 1,), "float32")
+            for j in range(i - 1):
+                B[j] = A[j]
+                A[j] = B[j] + T.float32(1)
