@@ -83,6 +83,12 @@ static bool is_pragma(const Attr *attr) {
   return !strncmp(attr->key, "pragma_", strlen("pragma_"));
 }
 
+// The value of an annotation as that of an attribute, where a number with a fraction is a float32.
+static Expr *attribute_value(Context *context, Expr *value) {
+  bool is_float = value->op == EXPR_FLOAT && dtype_is_float(value->type);
+  return is_float ? expr_float(context, DTYPE_FLOAT32, value->as.f) : value;
+}
+
 // `body` in an attribute for each pragma, the first key outside.
 static Stmt *in_pragmas(Context *context, const Attrs *attrs, Stmt *body) {
   Attrs left = *attrs;
@@ -92,7 +98,8 @@ static Stmt *in_pragmas(Context *context, const Attrs *attrs, Stmt *body) {
       if (is_pragma(&left.items[i]) && (!last || strcmp(left.items[i].key, last->key) > 0))
         last = &left.items[i];
     if (!last) return body;
-    body = stmt_attr(context, last->key, expr_int(context, DTYPE_INT32, 0), last->value, body);
+    Expr *value = attribute_value(context, last->value);
+    body = stmt_attr(context, last->key, expr_int(context, DTYPE_INT32, 0), value, body);
     left = attrs_without(&context->arena, left, last->key);
   }
 }

@@ -29,5 +29,5 @@ def pragmas(A: T.Buffer((8, 4), "float32")):
         for i in T.serial(4, annotations={"pragma_b": 1, "other": 2, "pragma_a": "text"}):
             with T.block("one"):
                 vx, vi = T.axis.remap("SS", [x, i])
-                T.block_attr({"pragma_c": 3, "dropped": 4})
+                T.block_attr({"pragma_c": 2.5, "dropped": 4})
                 A[vx, vi] = T.float32(1)
