@@ -179,9 +179,8 @@ static void note_condition(SplitSearch *search, Expr *condition, bool is_blend) 
   ExprArray parts = {0};
   expr_conjuncts(context, condition, &parts);
   for (int i = 0; i < parts.count; i++) {
-    Atom atom = {.condition = parts.items[i],
-                 .is_likely = has_likely(condition),
-                 .is_blend = is_blend};
+    Atom atom = {
+        .condition = parts.items[i], .is_likely = has_likely(condition), .is_blend = is_blend};
     bool varies = search->outer || expr_uses(atom.condition, search->var);
     bool known = !varies || expr_reads_memory(atom.condition);
     for (int k = 0; k < search->atoms.count; k++)
@@ -300,8 +299,7 @@ static Middle find_middle(Partition *partition, const SplitSearch *search, const
     if (atom->kind != CONDITION_LEAST) {
       if (constant) middle_of_equal(context, atom, first, last, &middle);
     } else if (atom->base->op == EXPR_INT ||
-               (loop->as.loop.kind == LOOP_SERIAL && !atom->is_blend &&
-                (asked || search->wide)) ||
+               (loop->as.loop.kind == LOOP_SERIAL && !atom->is_blend && (asked || search->wide)) ||
                hinted || atom->is_likely) {
       middle_of_least(context, atom, &middle);
     }
@@ -721,11 +719,13 @@ static Stmt *partition_stmt(Partition *partition, Stmt *s) {
 
 // ---- Hints
 
-// T.attr(i, "pragma_loop_partition_hint", 1) around the loop over i becomes its annotation.
+// T.attr(i, "pragma_loop_partition_hint", 1) around the loop over i becomes its annotation. An
+// attribute stays where its variable is used, which is then not that of the loop.
 static Stmt *take_hint(Rewriter *rewriter, Stmt *s) {
   if (s->kind != STMT_ATTR || strcmp(s->as.attr.key, hint_key) != 0) return s;
   Stmt *loop = s->as.attr.body;
-  if (loop->kind != STMT_FOR) return s;
+  const Expr *var = s->as.attr.node ? expr_iter_var(s->as.attr.node) : NULL;
+  if (loop->kind != STMT_FOR || (var && stmt_uses(loop, var))) return s;
   Context *context = rewriter->context;
   loop = stmt_copy(context, loop);
   loop->as.loop.annotations = attrs_with(&context->arena, loop->as.loop.annotations,

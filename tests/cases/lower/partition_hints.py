@@ -1,6 +1,7 @@
 # TVM's hint asks for cuts of a loop that would keep its conditions: that of a long body with few
 # conditions, and an unrolled one. The attribute of a loop says the same as its annotation, and no
-# hint is left, also of a loop without conditions. A hint of 0 asks for nothing.
+# hint is left, also of a loop without conditions, but where the variable of its attribute is used. A hint of
+# 0 asks for nothing.
 # RUN: pleat opt %s --pass LoopPartition --verify-each
 # RUN: pleat opt %s --pass LoopPartition -o %t/once.py && pleat opt %t/once.py --pass LoopPartition | grep -c hint || true
 from tvm.script import tir as T
@@ -44,3 +45,12 @@ def symbolic(a: T.handle, b: T.handle, n: T.int32):
 def no_conditions(B: T.Buffer((5,), "float32")):
     for i in T.serial(5, annotations={"pragma_loop_partition_hint": 1}):
         B[i] = T.float32(0)
+
+
+@T.prim_func
+def of_another(A: T.Buffer((8,), "float32"), n: T.int32):
+    i = T.int32()
+    with T.attr(T.iter_var(i, None, "DataPar", ""), "pragma_loop_partition_hint", 1):
+        for j in range(n):
+            if i + j < 8:
+                A[0] = A[0] + T.float32(1)
