@@ -147,6 +147,8 @@ bool lower_can_compare(Context *context, const PrimFunc *func, const LowerOption
 // False with a diagnostic at the first place of a function that has no code on any target, such as
 // an intrinsic of another machine.
 bool lower_check_runnable(Context *context, const PrimFunc *func);
+// False with a diagnostic where a lowered function uses a variable or memory that nothing defines.
+bool lower_check_defined(Context *context, const PrimFunc *func);
 // Can each intrinsic of a program run? False with a diagnostic at each that cannot. The arguments
 // of MakePackedAPI's functions can be read.
 bool lower_check_intrinsics(Context *context, const PrimFunc *func);

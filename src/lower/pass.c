@@ -396,7 +396,8 @@ PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *
     func = run_pass(&state, &facts, pass, func);
     if (stop && lower_pass_find(stop) == pass) return func;
   }
-  if (func) check_needs(context, &facts, LOWER_FACTS_ALL, "a code generator");
+  if (!func || !lower_check_defined(context, func)) return NULL;
+  check_needs(context, &facts, LOWER_FACTS_ALL, "a code generator");
   return func;
 }
 

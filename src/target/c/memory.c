@@ -103,6 +103,8 @@ CValue c_load(CEmit *emit, Expr *e) {
 }
 
 CValue c_address(CEmit *emit, Expr *load) {
+  const char *held = map_find(&emit->registers, load->as.buffer->data);
+  if (held) return c_format(emit, C_UNARY, "&%s", held);
   Expr *index = target_flat_index(emit->context, load->as.buffer, load->args, load->count);
   if (index->op == EXPR_RAMP) index = index->args[0];
   return c_format(emit, C_UNARY, "&%s",
