@@ -230,7 +230,8 @@ static int registers_needed(const TileSearch *s, const Tile *tile) {
   int64_t accumulators = tile->vectors * tile->rows[0] * tile->rows[1];
   int kept = 0; // vectors that stay in registers while the rows run
   for (int i = 0; i < s->nest->read_count; i++)
-    if (is_vector(s->steps[i]) && !moves_in_tile(s, i, tile)) kept += tile->vectors;
+    if ((is_vector(s->steps[i]) || s->strides[i]) && !moves_in_tile(s, i, tile))
+      kept += tile->vectors + (s->strides[i] > 0); // the numbers of a shuffle are a vector
   int products = s->nest->work.pairs > 0; // before they are added
   return (int)(accumulators + MAX_OF(kept, 1) + 1 + products);
 }

@@ -5,8 +5,10 @@
 //   x[T.Broadcast(i * 8, 16) + T.Ramp(0, 1, 16) // 2]  →  shuffle(x[i * 8 : i * 8 + 8], 0, 0, 1, …)
 //   x[T.Ramp(i, -1, 16)]                               →  shuffle(x[i - 15 : i + 1], 15, 14, …)
 //
+//   x[T.max(T.Ramp(i, 2, 16), i + 2)]                  →  shuffle(x[T.Ramp(i + 2, 2, 8)], …)
+//
 // Only elements that some lane accesses are loaded. A regular distance of more than one stays,
-// because targets have better ways for it.
+// because targets have better ways for it, also for the vectors that are shuffled here.
 #include "lower/pass.h"
 
 typedef struct LanePattern {
@@ -90,16 +92,19 @@ static int lane_at(const LanePattern *p, int64_t offset) {
   return -1;
 }
 
-// Loads `count` elements, each of which some lane accesses; NULL where one is not accessed, so that
-// no logical access would say what is read, or where the logical access is not known.
-static Expr *piece_at(const LanePattern *p, const Expr *load, int64_t offset, int count) {
+// Loads `count` elements at a distance of `step`, each of which some lane accesses; NULL where one
+// is not accessed, so that no logical access would say what is read, or where the logical access is
+// not known.
+static Expr *piece_at(const LanePattern *p, const Expr *load, int64_t offset, int64_t step,
+                      int count) {
   Context *context = p->context;
   DType type = p->base->type;
   int from[LOWER_MAX_LANES];
   for (int k = 0; k < count; k++)
-    if ((from[k] = lane_at(p, offset + k)) < 0) return NULL;
+    if ((from[k] = lane_at(p, offset + k * step)) < 0) return NULL;
   Expr *first = expr_add(context, p->base, expr_int(context, type, offset));
-  Expr *index = count == 1 ? first : expr_ramp(context, first, expr_int(context, type, 1), count);
+  Expr *index =
+      count == 1 ? first : expr_ramp(context, first, expr_int(context, type, step), count);
   Expr *piece = expr_load(context, load->as.buffer, &index, 1);
   Expr *origin = origin_of_piece(context, load, from, count);
   if (!origin && expr_origin(load)) return NULL;
@@ -109,21 +114,25 @@ static Expr *piece_at(const LanePattern *p, const Expr *load, int64_t offset, in
 
 // Two vectors of one length, of which the second ends with the last element, have all elements.
 static Expr *shuffled(const LanePattern *p, const Expr *load) {
-  int64_t low = p->offsets[0], high = low;
+  int64_t low = p->offsets[0], high = low, step = 0;
   int numbers[LOWER_MAX_LANES], width = 1;
   for (int i = 1; i < p->lanes; i++) {
     low = MIN_OF(low, p->offsets[i]);
     high = MAX_OF(high, p->offsets[i]);
+    step = gcd_of(step, p->offsets[i] - p->offsets[0]);
   }
-  if (high - low >= 2 * p->lanes) return NULL;
-  while (2 * width <= high - low + 1 && 2 * width <= p->lanes) width *= 2;
-  if (high - low >= 2 * width) return NULL;
-  Expr *vectors[] = {piece_at(p, load, low, width), piece_at(p, load, high - width + 1, width)};
-  int count = high - low < width ? 1 : 2;
+  step = step > MOST_SHUFFLED_STRIDE ? 1 : MAX_OF(step, 1);
+  int64_t last = (high - low) / step; // the number of the last element
+  if (last >= 2 * p->lanes) return NULL;
+  while (2 * width <= last + 1 && 2 * width <= p->lanes) width *= 2;
+  if (last >= 2 * width) return NULL;
+  Expr *vectors[] = {piece_at(p, load, low, step, width),
+                     piece_at(p, load, high - (width - 1) * step, step, width)};
+  int count = last < width ? 1 : 2;
   if (!vectors[0] || !vectors[1]) return NULL;
   for (int i = 0; i < p->lanes; i++) {
-    int64_t at = p->offsets[i] - low;
-    numbers[i] = (int)(at < width ? at : p->offsets[i] - high + 2 * width - 1);
+    int64_t at = (p->offsets[i] - low) / step;
+    numbers[i] = (int)(at < width ? at : at - last + 2 * width - 1);
   }
   if (width == 1 && count == 1) return expr_broadcast(p->context, vectors[0], p->lanes);
   return lower_shuffle(p->context, vectors, count, numbers, p->lanes);

@@ -6,9 +6,11 @@
 //     →  C[T.Ramp(i * 16, 1, 16)] = A[T.Ramp(i * 16, 1, 16)] * T.Broadcast(B[0], 16)
 //
 // An extent that is not a power of two is cut into pieces (10 = 8 + 2). So are the lanes for which
-// a condition holds, where they are known and consecutive. Sums, minima and maxima over all lanes
-// into one element become one vector operation and a reduction of its lanes. An extent that is a
-// multiple of T.vscale() becomes one vector of scalable length.
+// a condition holds, where they are known and consecutive, unless the other lanes can be stored
+// back: in memory of this thread a whole vector is chosen from, and what would be loaded from
+// outside of a buffer for the other lanes is that of the nearest lane. Sums, minima and maxima over
+// all lanes into one element become one vector operation and a reduction of its lanes. An extent
+// that is a multiple of T.vscale() becomes one vector of scalable length.
 //
 // A statement that cannot be a vector becomes a scalar loop over the lanes and is counted; the
 // smallest such statement is taken. These are: a condition that differs between lanes around a
@@ -22,9 +24,10 @@ typedef struct Vector {
   Analyzer *analyzer;
   Expr *var, *first; // the loop's variable, and its value in lane 0
   int lanes;
-  Map values;  // variables that differ between lanes → their vectors
-  int lets;    // LET statements around that differ between lanes
-  bool failed; // the current expression cannot be a vector
+  Map values;   // variables that differ between lanes → their vectors
+  int from, to; // the lanes that count, where only some do: 0 and 0 if all of them do
+  int lets;     // LET statements around that differ between lanes
+  bool failed;  // the current expression cannot be a vector
 } Vector;
 
 // ---- Expressions
@@ -61,19 +64,28 @@ static bool stays_inside(Vector *vector, Expr *e) {
 
 typedef struct Safety {
   Vector *vector;
+  bool loads; // whether loads must be inside of their buffers
   bool safe;
 } Safety;
 
 static bool enter_unsafe(Visitor *visitor, Expr *e) {
   Safety *safety = visitor->env;
   if (expr_may_divide_by_zero(e) || expr_is_call(e)) safety->safe = false;
-  if (e->op == EXPR_LOAD && !stays_inside(safety->vector, e)) safety->safe = false;
+  if (e->op == EXPR_LOAD && safety->loads && !stays_inside(safety->vector, e)) safety->safe = false;
   return safety->safe;
 }
 
 // Whether `e` may be computed where its condition does not hold.
 static bool is_safe(Vector *vector, Expr *e) {
-  Safety safety = {vector, true};
+  Safety safety = {vector, true, true};
+  Visitor visitor = {.env = &safety, .enter_expr = enter_unsafe};
+  visit_expr(&visitor, e);
+  return safety.safe;
+}
+
+// The same if its loads take the lanes that count.
+static bool is_safe_without_loads(Vector *vector, Expr *e) {
+  Safety safety = {vector, false, true};
   Visitor visitor = {.env = &safety, .enter_expr = enter_unsafe};
   visit_expr(&visitor, e);
   return safety.safe;
@@ -107,6 +119,33 @@ static void count_gather(Vector *vector, const Expr *index) {
   if (index->type.lanes > 1 && !contiguous) vector->state->report->counts[LOWER_GATHERS]++;
 }
 
+// The index in the lanes that count, and in each other lane the index of the nearest of them; NULL
+// where the distance of the lanes is not known, or so large that the load would be a gather.
+static Expr *near_index(Vector *vector, Expr *index) {
+  Context *context = vector->context;
+  Expr *ramp = ramp_of(vector, analyzer_simplify(vector->analyzer, index));
+  int64_t stride;
+  if (!ramp || !expr_as_int(ramp->args[1], &stride) || stride < 1 || stride > MOST_SHUFFLED_STRIDE)
+    return NULL;
+  DType type = ramp->args[0]->type;
+  Expr *steps = expr_ramp(context, expr_int(context, type, 0), ramp->args[1], vector->lanes);
+  Expr *last = expr_int(context, type, stride * (vector->to - 1));
+  Expr *first = expr_int(context, type, stride * vector->from);
+  if (vector->to < vector->lanes)
+    steps = expr_binary(context, EXPR_MIN, steps, expr_broadcast(context, last, vector->lanes));
+  if (vector->from > 0)
+    steps = expr_binary(context, EXPR_MAX, steps, expr_broadcast(context, first, vector->lanes));
+  return expr_add(context, expr_broadcast(context, ramp->args[0], vector->lanes), steps);
+}
+
+// An index in all lanes, or only in those that count.
+static Expr *lane_index(Vector *vector, Expr *index, bool near) {
+  if (!near || !differs(vector, index)) return index_vector(vector, index);
+  Expr *result = near_index(vector, index);
+  if (!result) vector->failed = true;
+  return result;
+}
+
 // Only the last index may be a vector, and the buffer then holds scalars. There are several indices
 // where a flat buffer has axis separators.
 static bool may_be_vector(const Buffer *buffer, Expr *const *indices, int rank) {
@@ -116,11 +155,11 @@ static bool may_be_vector(const Buffer *buffer, Expr *const *indices, int rank) 
 }
 
 // The logical access in all lanes; NULL where its indices cannot be vectors.
-static Expr *vector_origin(Vector *vector, Expr *origin) {
+static Expr *vector_origin(Vector *vector, Expr *origin, bool near) {
   if (!origin || vector->failed) return NULL;
   Expr **indices = arena_array(&vector->context->arena, Expr *, origin->count);
   int gathers = vector->state->report->counts[LOWER_GATHERS];
-  for (int i = 0; i < origin->count; i++) indices[i] = index_vector(vector, origin->args[i]);
+  for (int i = 0; i < origin->count; i++) indices[i] = lane_index(vector, origin->args[i], near);
   bool failed = vector->failed;
   vector->failed = false;
   vector->state->report->counts[LOWER_GATHERS] = gathers;
@@ -131,12 +170,13 @@ static Expr *vector_origin(Vector *vector, Expr *origin) {
 
 static Expr *vector_load(Vector *vector, Expr *e) {
   Expr **indices = arena_array(&vector->context->arena, Expr *, e->count);
-  for (int i = 0; i < e->count; i++) indices[i] = index_vector(vector, e->args[i]);
-  if (!may_be_vector(e->as.buffer, indices, e->count)) vector->failed = true;
-  if (e->count) count_gather(vector, indices[e->count - 1]);
+  bool near = vector->to && !stays_inside(vector, e);
+  for (int i = 0; i < e->count; i++) indices[i] = lane_index(vector, e->args[i], near);
+  if (!vector->failed && !may_be_vector(e->as.buffer, indices, e->count)) vector->failed = true;
+  if (e->count && !vector->failed && !near) count_gather(vector, indices[e->count - 1]);
   if (vector->failed) return e;
   Expr *load = expr_load(vector->context, e->as.buffer, indices, e->count);
-  expr_set_origin(vector->context, load, vector_origin(vector, expr_origin(e)));
+  expr_set_origin(vector->context, load, vector_origin(vector, expr_origin(e), near));
   return load;
 }
 
@@ -283,7 +323,7 @@ static Stmt *vector_store(Vector *vector, Stmt *s) {
   Stmt *next = stmt_copy(context, s);
   next->as.store.indices = indices;
   next->as.store.value = spread(vector, value);
-  next->as.store.origin = vector_origin(vector, s->as.store.origin);
+  next->as.store.origin = vector_origin(vector, s->as.store.origin, false);
   return next;
 }
 
@@ -361,7 +401,38 @@ static Stmt *some_lanes(Vector *vector, Stmt *s, int64_t from, int lanes) {
   return result;
 }
 
-// The statement of an if in the lanes where its condition holds, in pieces of powers of two.
+// Whether each lane counts.
+static Expr *lane_mask(Context *context, int lanes, int64_t from, int64_t to) {
+  Expr *zero = expr_int(context, DTYPE_INT32, 0), *one = expr_int(context, DTYPE_INT32, 1);
+  Expr *numbers = expr_ramp(context, zero, one, lanes);
+  Expr *first = expr_broadcast(context, expr_int(context, DTYPE_INT32, from), lanes);
+  Expr *end = expr_broadcast(context, expr_int(context, DTYPE_INT32, to), lanes);
+  Expr *begun = from > 0 ? expr_binary(context, EXPR_GE, numbers, first) : NULL;
+  Expr *before_end = to < lanes ? expr_lt(context, numbers, end) : NULL;
+  return !begun ? before_end : before_end ? expr_and(context, begun, before_end) : begun;
+}
+
+// A store in the lanes from ≤ lane < to, to memory that only this thread accesses, as one vector:
+// the other lanes are stored back.
+static Stmt *store_in_lanes(Vector *vector, Stmt *s, int64_t from, int64_t to) {
+  if (s->kind != STMT_STORE || s->as.store.rank != 1 || !buffer_is_local(s->as.store.buffer) ||
+      from >= to || to - from == vector->lanes)
+    return NULL;
+  Context *context = vector->context;
+  Expr *old = expr_load(context, s->as.store.buffer, s->as.store.indices, 1);
+  if (!is_safe(vector, old) || !is_safe_without_loads(vector, s->as.store.value)) return NULL;
+  Vector part = *vector;
+  part.from = (int)from, part.to = (int)to;
+  Stmt *next = vector_store(&part, s);
+  if (!next || next->as.store.indices[0]->type.lanes != vector->lanes) return NULL;
+  old = expr_load(context, s->as.store.buffer, next->as.store.indices, 1);
+  Expr *mask = lane_mask(context, vector->lanes, from, to);
+  next->as.store.value = expr_select(context, mask, next->as.store.value, old);
+  return next;
+}
+
+// The statement of an if in the lanes where its condition holds: as one vector, or in pieces of
+// powers of two.
 static Stmt *chosen_lanes(Vector *vector, Stmt *s) {
   Context *context = vector->context;
   ExprArray parts = {0}, rest = {0};
@@ -374,6 +445,8 @@ static Stmt *chosen_lanes(Vector *vector, Stmt *s) {
       array_push(&context->arena, &rest, parts.items[i]);
     else if (!narrow_lanes(vector, parts.items[i], &from, &to))
       return NULL;
+  Stmt *whole = store_in_lanes(vector, s->as.branch.then_body, from, to);
+  if (whole) return stmt_if(context, expr_conjunction(context, &rest), whole, NULL);
   for (int lanes = vector->lanes; lanes >= 1; lanes /= 2)
     for (; to - from >= lanes; from += lanes)
       array_push(&context->arena, &items, some_lanes(vector, s->as.branch.then_body, from, lanes));

@@ -61,3 +61,15 @@ def others(A: T.Buffer((64,), "float32"), I: T.Buffer((8,), "int32"), B: T.Buffe
         B[32 + j] = A[j // 8]
     for j in T.vectorized(8):
         N[j] = M[7 - j]
+
+
+@T.prim_func
+def limited(A: T.Buffer((64,), "float32"), B: T.Buffer((40,), "float32")):
+    for j in T.vectorized(16):
+        B[j] = A[T.max(j * 2 - 1, 1)]
+    for j in T.vectorized(8):
+        B[16 + j] = A[T.min(T.max(j, 1), 6) * 3 + 40]
+    for j in T.vectorized(8):
+        B[24 + j] = A[T.min(j, 1) * 4]
+    for j in T.vectorized(8):
+        B[32 + j] = A[T.min(j, 6) * 5]

@@ -1,6 +1,7 @@
 # Vectorised loops become vectors, in pieces of powers of two; a sum over lanes is reduced, lanes
 # under a condition are cut out, a strided access gathers, and a statement that cannot be a vector
-# becomes a scalar loop over the lanes.
+# becomes a scalar loop over the lanes. In memory of this thread the other lanes are stored back, and
+# nothing outside of a buffer is loaded for them.
 # RUN: pleat opt %s --pass vectorize_loops --verify-each
 from tvm.script import tir as T
 
@@ -65,3 +66,28 @@ def shared_condition(A: T.Buffer((25,), "float32"), n: T.int32, x: T.int32):
                 A[i] = T.float32(5)
     for i in T.vectorized(4):
         A[i] = T.call_llvm_pure_intrin("float32", "llvm.fma", A[i], A[i + 4], T.float32(2))
+
+
+@T.prim_func
+def border(A: T.Buffer((64,), "float32"), B: T.Buffer((40,), "float32")):
+    C = T.allocate([40], "float32", "local")
+    D = T.Buffer((40,), data=C, scope="local")
+    for i in range(40):
+        D[i] = T.float32(1)
+    for i in T.vectorized(8):
+        if i >= 1:
+            D[i] = D[i] + A[i * 2 - 1]
+    for i in T.vectorized(8):
+        if 1 <= i and i < 7:
+            D[8 + i] = D[8 + i] + A[i - 1] * A[57 + i]
+    for i in T.vectorized(8):
+        if i < 3:
+            D[16 + i] = A[61 + i]
+    for i in T.vectorized(8):
+        if i >= 1:
+            D[24 + i] = A[i * 5 - 3] / A[i - 1]
+    for i in T.vectorized(8):
+        if i < 0:
+            D[32 + i] = A[i - 8]
+    for i in range(40):
+        B[i] = D[i]
