@@ -331,13 +331,13 @@ static void match_buffer(Parser *parser, Sequence *sequence, const PyNode *node,
     parser_bind_nothing(parser, target);
     return;
   }
-  parser_bind_buffer(parser, target->text, buffer);
-  Binding *binding = source->kind == PY_NAME ? parser_lookup(parser, source) : NULL;
-  if (source->kind == PY_NAME && (!binding || binding->kind == BOUND_NOTHING)) return;
+  bool is_name = source->kind == PY_NAME;
+  Binding *binding = is_name ? parser_lookup(parser, source) : NULL;
   if (binding && binding->kind == BOUND_EXPR)
     match_param(parser, sequence, source, binding->expr, buffer);
-  else
+  else if (!is_name || (binding && binding->kind != BOUND_NOTHING))
     match_region(parser, node, source, buffer);
+  parser_bind_buffer(parser, target->text, buffer); // its source may have the same name
 }
 
 // ---- Tables

@@ -85,3 +85,11 @@ def explicit_root(A: T.Buffer((7,), "float32")):
                 T.reads()
                 T.writes(A[vi])
                 A[vi] = T.float32("inf")
+
+
+# The view has the name of its buffer.
+@T.prim_func
+def same_name(A: T.Buffer((8, 8), "int32")):
+    with T.block("b"):
+        A = T.match_buffer(A[0:4, 0:4], (4, 4), "int32", offset_factor=1, strides=[8, 1])
+        A[0, 0] = 1

@@ -32,6 +32,7 @@ def blocks(a: T.handle, A: T.Buffer((4, 5), "float32"), B: T.Buffer((4, 5), "flo
                 C = T.alloc_buffer((3,), "float32")
             M = T.match_buffer(A[0:2, 0:2], (2, 2), "float32")
             N = T.match_buffer(i, (2, 2), "float32")
+            O = T.match_buffer(O[0:2, 0:2], (2, 2), "float32")
             B[vi, vj] = vn + C[0]
         with T.block(3):
             pass
