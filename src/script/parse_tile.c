@@ -126,6 +126,9 @@ static Expr *layout_part(Parser *parser, const PyNode *node) {
     Expr **parts = layout_parts(parser, node->items, node->count);
     return parts ? expr_tuple(parser->context, parts, node->count) : NULL;
   }
+  case PY_STRING:
+    REPORT(parser, node, "expected a number or an axis in a layout, saw a string");
+    return NULL;
   default: return parse_value(parser, node);
   }
 }

@@ -15,3 +15,8 @@ def tiles(A: T.Buffer((16, 12), "float32")):
     y = 2
     y = T.float32(1)
     z += 1
+
+
+@T.prim_func
+def text_in_a_layout(A: T.Buffer((8, 4), "float32", layout=T.TileLayout(T.S[("float32", 4):(1, 8)]))):
+    A[3, 1] = T.float32(7)
