@@ -107,8 +107,10 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
   return stages;
 }
 
-static PlannedStages plan_without(Program *p, Avoided avoided) {
+// Plans without these decisions. The solver takes `seconds`, or 0: its usual time.
+static PlannedStages plan_without(Program *p, Avoided avoided, double seconds) {
   PlanOptions options = plan_options(p);
+  options.seconds = seconds;
   PlannedStages found = {.avoided = avoided};
   found.stages = make_stages(p, &options, &found);
   if (found.stages) found.plan = plan_graph(found.stages, &options);
@@ -141,11 +143,10 @@ static bool may_try(const Planning *g) {
   return g->trials < MOST_TRIALS && g->work < MOST_WORK;
 }
 
-// Plans without these decisions.
 static PlannedStages try_without(Planning *g, Avoided avoided) {
   Context *context = g->program->context;
   int first = context->diags.count, errors = context->error_count;
-  PlannedStages found = plan_without(g->program, avoided);
+  PlannedStages found = plan_without(g->program, avoided, 0);
   if (!found.plan) diag_forget(context, first, errors);
   g->trials++;
   if (found.plan) g->work += found.plan->work;
@@ -194,11 +195,23 @@ static void keep_cheaper(Planning *g, PlannedStages from) {
   }
 }
 
-// May a plan be cheaper that has all decisions? The solver has not proved that it is not, or the
-// results that may be stored are read several times, which forbids fusions.
+// Plans also with results stored only to save arithmetic. That rarely gains much and makes the
+// problem larger, so the solver has less time than usual.
+static PlannedStages plan_storing(Program *p) {
+  static const double seconds_of_node = 2e-4, usual = 0.3;
+  int nodes = p->graph->nodes.count;
+  bool small = nodes <= PLAN_SMALL_STAGES;
+  return plan_without(p, (Avoided){DECISION_ARITHMETIC},
+                      small ? usual : MIN_OF(seconds_of_node * nodes, usual));
+}
+
+// May a plan with all decisions be cheaper by more than a thousandth? The solver has not proved
+// that it is not, or the results that may be stored are read several times, which forbids fusions.
 static bool may_be_cheaper(const PlannedStages *whole) {
+  enum { SHARE = 1000 };
   bool small = whole->stages->stages.count <= PLAN_SMALL_STAGES;
-  return whole->plan->cost > whole->plan->lower_bound || (small && !whole->plan->optimal);
+  int64_t gap = whole->plan->cost - whole->plan->lower_bound;
+  return small ? !whole->plan->optimal : gap > whole->plan->cost / SHARE;
 }
 
 // Counts the decisions that only some of the plans avoid.
@@ -212,7 +225,7 @@ static void note_decided(Plan *plan, const StageGraph *first) {
 // results stored that would be computed inside of their readers.
 Plan *program_plan_stages(Program *p) {
   int diags = p->context->diags.count, errors = p->context->error_count;
-  PlannedStages whole = plan_without(p, (Avoided){DECISION_ARITHMETIC}), first = whole;
+  PlannedStages whole = plan_storing(p), first = whole;
   Planning g = {.program = p, .best = whole, .work = whole.plan ? whole.plan->work : 0};
   if (whole.plan && may_be_cheaper(&whole)) first = try_without(&g, (Avoided){0});
   unsigned all = decisions_to_avoid(p, &first), also = first.avoided.decisions;
