@@ -205,10 +205,10 @@ static PlannedStages plan_storing(Program *p) {
                       small ? usual : MIN_OF(seconds_of_node * nodes, usual));
 }
 
-// May a plan with all decisions be cheaper by more than a thousandth? The solver has not proved
+// May a plan with all decisions be cheaper by more than a four hundredth? The solver has not proved
 // that it is not, or the results that may be stored are read several times, which forbids fusions.
 static bool may_be_cheaper(const PlannedStages *whole) {
-  enum { SHARE = 1000 };
+  enum { SHARE = 400 };
   bool small = whole->stages->stages.count <= PLAN_SMALL_STAGES;
   int64_t gap = whole->plan->cost - whole->plan->lower_bound;
   return small ? !whole->plan->optimal : gap > whole->plan->cost / SHARE;

@@ -10,7 +10,13 @@
 // the graph would have several times as many stages, because the solver would take too long.
 #include "graph/stages.h"
 
-enum { MOST_FORMS = 4, MOST_INLINED = 8, MOST_GROWTH = 2, ALWAYS_OFFERED = 32 };
+enum {
+  MOST_FORMS = 4,
+  MOST_INLINED = 8,
+  MOST_GROWTH = 2,
+  ALWAYS_OFFERED = 32,
+  MOST_NODES = 100, // of the value of a stage whose forms are offered
+};
 
 // ---- Forms
 
@@ -252,10 +258,22 @@ static bool offer_form(StoredResults *r, Stage *stage, const StageForm *form) {
   return true;
 }
 
+static bool count_node(Visitor *visitor, Expr *e) {
+  (void)e;
+  return ++*(int *)visitor->env <= MOST_NODES;
+}
+
+// Each form has choices for all layouts, and each choice is priced by looking at the whole value.
+static bool is_short(const Stage *stage) {
+  int nodes = 0;
+  visit_expr(&(Visitor){.env = &nodes, .enter_expr = count_node}, stage->te->value);
+  return nodes <= MOST_NODES;
+}
+
 // Offers the forms of a stage; what was inlined into it is left out where one cannot be.
 static void offer_forms(StoredResults *r, Stage *stage) {
   bool may = stage->formed == stage->te && !stage->asked && !stage_is_ordered(stage) &&
-             stage->inlined.count <= MOST_INLINED;
+             stage->inlined.count <= MOST_INLINED && is_short(stage);
   bool all = may && !stage->forms_left_out;
   for (int i = 0; may && i < stage->forms.count; i++)
     all &= offer_form(r, stage, &stage->forms.items[i]);
