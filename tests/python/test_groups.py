@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import onnx  # noqa: E402
 from test_models import (  # noqa: E402
-    EACH_LEVEL, LEVELS, PLEAT, Builder, check, level_here, random_feeds, run_pleat)
+    FIRST_LEVEL, LEVELS, PLEAT, Builder, check, level_here, random_feeds, run_pleat)
 
 
 
@@ -127,11 +127,16 @@ def test_transforms_stay_outside(tmp_path):
     assert not [k for k in kernels if k["by_rows"] and last in k["operators"]]
 
 
-@pytest.mark.parametrize("level", EACH_LEVEL)
-@pytest.mark.parametrize("channels, size", [(6, (5, 7)), (17, (9, 4)), (1, (3, 1)), (32, (1, 19))])
-def test_results(channels, size, level, tmp_path):
-    if not level_here(level):
-        pytest.skip(f"the processor has no {level}")
+SIZES = [(6, (5, 7)), (17, (9, 4)), (1, (3, 1)), (32, (1, 19))]
+
+
+@pytest.mark.parametrize("number, level", [
+    *((number, FIRST_LEVEL) for number in range(len(SIZES))),
+    *(pytest.param(i % 2, level, marks=pytest.mark.slow)
+      for i, level in enumerate(filter(level_here, LEVELS)) if level != FIRST_LEVEL)])
+def test_results(number, level, tmp_path):
+    """All sizes at the best level of this processor, and one of two at each other level."""
+    channels, size = SIZES[number]
     groups = dict(GROUPS, groups=group_norm(2 if channels % 2 == 0 else channels))
     for group in groups.values():
         check(between_convolutions(group, channels, size), tmp_path, "--cpu", level)

@@ -49,7 +49,7 @@ def agree(model, folder, *options):
     return True
 
 
-@pytest.mark.parametrize("first", range(1, 61, 10))
+@pytest.mark.parametrize("first", range(1, 61, 20))
 def test_random_graphs(first, tmp_path):
     models = (random_onnx.random_model(seed) for seed in range(first, first + 10))
     assert sum(agree(model, tmp_path) for model in models if model is not None) > 5
@@ -73,7 +73,10 @@ def test_random_requests(first, tmp_path):
     assert agreed > 5
 
 
-@pytest.mark.parametrize("name", list(PAIRS))
+SLOW = {"residual", "branches", "pooled"}  # CBC takes more than ten seconds for these
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if name not in SLOW])
 def test_twins(name, tmp_path):
     assert all(agree(model, tmp_path) for model in filter(None, PAIRS[name]))
 
