@@ -87,7 +87,7 @@ def run_cases(arguments):
 
 
 def run_python(arguments):
-    """pytest under tests/python. A quick run leaves out cases marked `slow`, and two of three cases
+    """pytest under tests/python. A quick run leaves out cases marked `slow`, and five of six cases
     of each test that has parameters."""
     if not list((ROOT / "tests" / "python").glob("test_*.py")):
         return 0, 0
@@ -96,7 +96,7 @@ def run_python(arguments):
     command = [sys.executable, "-m", "pytest", "-q", "-x" if arguments.first else "-q",
                f"--junit-xml={report}", ROOT / "tests" / "python"]
     command += ["-k", " or ".join(arguments.wanted)] if arguments.wanted else []
-    command += ["-m", "not slow", "--every", "3"] if arguments.quick else []
+    command += ["-m", "not slow", "--every", "6"] if arguments.quick else []
     if importlib.util.find_spec("xdist") and not arguments.first:
         command += ["-n", str(os.cpu_count()), "--dist", "loadfile"]
     environment = dict(os.environ, PLEAT=str((arguments.build / "pleat").resolve()), **SANITIZER)
@@ -124,7 +124,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--quick", action="store_true",
-                        help="leave out pytest's slow cases and two of three cases of each test")
+                        help="leave out pytest's slow cases and five of six cases of each test")
     parser.add_argument("--first", action="store_true", help="pytest stops at its first failure")
     parser.add_argument("wanted", nargs="*", help="part of the names of what to run")
     arguments = parser.parse_args()
