@@ -80,25 +80,16 @@ static Stmt *without_no_op(Rewriter *rewriter, Stmt *s) {
   return s;
 }
 
-static Stmt *without_no_op_under(Rewriter *rewriter, Expr *condition, Stmt *body) {
-  Analyzer *analyzer = rewriter->env;
-  if (!body) return NULL;
-  int mark = analyzer_mark(analyzer);
-  if (!expr_reads_memory(condition)) analyzer_assume(analyzer, condition);
-  body = rewrite_stmt(rewriter, body);
-  analyzer_reset(analyzer, mark);
-  return body;
-}
-
 // Adds what is known inside of the statement while its parts are visited.
 static Stmt *enter_with_facts(Rewriter *rewriter, Stmt *s) {
   Analyzer *analyzer = rewriter->env;
   if (s->kind == STMT_IF) {
     Expr *condition = s->as.branch.condition;
     Expr *opposite = expr_unary(rewriter->context, EXPR_NOT, condition);
-    Stmt *next = stmt_copy(rewriter->context, s);
-    next->as.branch.then_body = without_no_op_under(rewriter, condition, s->as.branch.then_body);
-    next->as.branch.else_body = without_no_op_under(rewriter, opposite, s->as.branch.else_body);
+    Stmt *next = stmt_copy(rewriter->context, s), **then_body = &next->as.branch.then_body,
+         **else_body = &next->as.branch.else_body;
+    *then_body = lower_rewrite_under(rewriter, analyzer, condition, *then_body);
+    *else_body = lower_rewrite_under(rewriter, analyzer, opposite, *else_body);
     return without_no_op(rewriter, next);
   }
   if (s->kind != STMT_FOR && s->kind != STMT_LET) return NULL;

@@ -204,6 +204,9 @@ Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b); // for rewriters that 
 // The function with a rewritten body; itself when nothing changed. NULL after a diagnostic of the
 // rewriter's hooks.
 PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter);
+// The rewritten body of a branch, in which the condition is known unless the body may change what
+// it reads; NULL where there is no branch.
+Stmt *lower_rewrite_under(Rewriter *rewriter, Analyzer *analyzer, Expr *condition, Stmt *body);
 // Has make_packed made the function? Its arguments are not those that the body accesses.
 bool lower_is_packed(const PrimFunc *func);
 // A vector of the `n` lanes `lanes` of the vectors, whose lanes are counted one after the other.

@@ -92,6 +92,15 @@ PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter) {
   return body == func->body ? func : prim_func_with_body(context, func, body);
 }
 
+Stmt *lower_rewrite_under(Rewriter *rewriter, Analyzer *analyzer, Expr *condition, Stmt *body) {
+  if (!body) return NULL;
+  int mark = analyzer_mark(analyzer);
+  if (!expr_reads_memory(condition)) analyzer_assume(analyzer, condition);
+  body = rewrite_stmt(rewriter, body);
+  analyzer_reset(analyzer, mark);
+  return body;
+}
+
 // ---- Parts of several passes
 
 bool lower_is_packed(const PrimFunc *func) {

@@ -75,17 +75,10 @@ static bool enter_unsafe(Visitor *visitor, Expr *e) {
   return safety->safe;
 }
 
-// Whether `e` may be computed where its condition does not hold.
-static bool is_safe(Vector *vector, Expr *e) {
-  Safety safety = {vector, true, true};
-  Visitor visitor = {.env = &safety, .enter_expr = enter_unsafe};
-  visit_expr(&visitor, e);
-  return safety.safe;
-}
-
-// The same if its loads take the lanes that count.
-static bool is_safe_without_loads(Vector *vector, Expr *e) {
-  Safety safety = {vector, false, true};
+// Whether `e` may be computed where its condition does not hold; without `loads`, if its loads take
+// only the lanes that count.
+static bool is_safe(Vector *vector, Expr *e, bool loads) {
+  Safety safety = {vector, loads, true};
   Visitor visitor = {.env = &safety, .enter_expr = enter_unsafe};
   visit_expr(&visitor, e);
   return safety.safe;
@@ -185,7 +178,7 @@ static Expr *vector_choice(Vector *vector, Expr *e) {
   Expr *condition = vector_of(vector, e->args[0]);
   bool masked = condition->type.lanes > 1;
   if (masked && e->op == EXPR_IF_THEN_ELSE &&
-      !(is_safe(vector, e->args[1]) && is_safe(vector, e->args[2])))
+      !(is_safe(vector, e->args[1], true) && is_safe(vector, e->args[2], true)))
     vector->failed = true;
   Expr *a = vector_of(vector, e->args[1]);
   Expr *b = vector_of(vector, e->args[2]);
@@ -334,7 +327,7 @@ static Stmt *masked_store(Vector *vector, Expr *condition, Stmt *s) {
     return NULL;
   Context *context = vector->context;
   Expr *old = expr_load(context, s->as.store.buffer, s->as.store.indices, 1);
-  if (!is_safe(vector, old) || !is_safe(vector, s->as.store.value)) return NULL;
+  if (!is_safe(vector, old, true) || !is_safe(vector, s->as.store.value, true)) return NULL;
   Stmt *next = stmt_copy(context, s);
   next->as.store.value = expr_select(context, condition, s->as.store.value, old);
   return vector_store(vector, next);
@@ -420,10 +413,11 @@ static Stmt *store_in_lanes(Vector *vector, Stmt *s, int64_t from, int64_t to) {
     return NULL;
   Context *context = vector->context;
   Expr *old = expr_load(context, s->as.store.buffer, s->as.store.indices, 1);
-  if (!is_safe(vector, old) || !is_safe_without_loads(vector, s->as.store.value)) return NULL;
-  Vector part = *vector;
-  part.from = (int)from, part.to = (int)to;
-  Stmt *next = vector_store(&part, s);
+  if (!is_safe(vector, old, true) || !is_safe(vector, s->as.store.value, false)) return NULL;
+  vector->from = (int)from;
+  vector->to = (int)to;
+  Stmt *next = vector_store(vector, s);
+  vector->from = vector->to = 0;
   if (!next || next->as.store.indices[0]->type.lanes != vector->lanes) return NULL;
   old = expr_load(context, s->as.store.buffer, next->as.store.indices, 1);
   Expr *mask = lane_mask(context, vector->lanes, from, to);
@@ -662,23 +656,13 @@ static Stmt *vectorize(Vectorization *env, Stmt *loop) {
   return is_constant ? in_pieces(env, loop, extent) : piece(env, loop, loop->as.loop.min, lanes);
 }
 
-// The body of a branch, in which the condition is known unless the body may change what it reads.
-static Stmt *under_condition(Rewriter *rewriter, Expr *condition, Stmt *body) {
-  Analyzer *analyzer = ((Vectorization *)rewriter->env)->analyzer;
-  if (!body) return NULL;
-  int mark = analyzer_mark(analyzer);
-  if (!expr_reads_memory(condition)) analyzer_assume(analyzer, condition);
-  body = rewrite_stmt(rewriter, body);
-  analyzer_reset(analyzer, mark);
-  return body;
-}
-
 static Stmt *enter_branch(Rewriter *rewriter, Stmt *s) {
-  Context *context = ((Vectorization *)rewriter->env)->state->context;
-  Expr *condition = s->as.branch.condition;
-  Stmt *then_body = under_condition(rewriter, condition, s->as.branch.then_body);
-  Stmt *else_body =
-      under_condition(rewriter, expr_unary(context, EXPR_NOT, condition), s->as.branch.else_body);
+  const Vectorization *env = rewriter->env;
+  Context *context = env->state->context;
+  Expr *condition = s->as.branch.condition, *opposite = expr_unary(context, EXPR_NOT, condition);
+  Analyzer *analyzer = env->analyzer;
+  Stmt *then_body = lower_rewrite_under(rewriter, analyzer, condition, s->as.branch.then_body);
+  Stmt *else_body = lower_rewrite_under(rewriter, analyzer, opposite, s->as.branch.else_body);
   return stmt_if(context, condition, then_body, else_body);
 }
 
