@@ -258,16 +258,9 @@ static bool offer_form(StoredResults *r, Stage *stage, const StageForm *form) {
   return true;
 }
 
-static bool count_node(Visitor *visitor, Expr *e) {
-  (void)e;
-  return ++*(int *)visitor->env <= MOST_NODES;
-}
-
 // Each form has choices for all layouts, and each choice is priced by looking at the whole value.
 static bool is_short(const Stage *stage) {
-  int nodes = 0;
-  visit_expr(&(Visitor){.env = &nodes, .enter_expr = count_node}, stage->te->value);
-  return nodes <= MOST_NODES;
+  return expr_tree_size(stage->te->value, NULL, 0, MOST_NODES) < MOST_NODES;
 }
 
 // Offers the forms of a stage; what was inlined into it is left out where one cannot be.
