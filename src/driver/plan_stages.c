@@ -79,7 +79,10 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
   if (!stages || !check_static(p->context, stages)) return NULL;
   stages->avoided = to->avoided.decisions;
   stage_graph_prune(stages);
-  if (stages->stages.count > MOST_STORING) stages->avoided &= ~(unsigned)DECISION_ARITHMETIC;
+  if (stages->stages.count > MOST_STORING && stages->avoided & DECISION_ARITHMETIC) {
+    stages->avoided -= DECISION_ARITHMETIC;
+    options->seconds = 0;
+  }
   if (!stage_graph_fold(stages)) return NULL;
   keep_constrained(stages, p->options.constraints);
   keep_tensors(to);
@@ -198,17 +201,19 @@ static void keep_cheaper(Planning *g, PlannedStages from) {
 // Plans also with results stored only to save arithmetic. That rarely gains much and makes the
 // problem larger, so the solver has less time than usual.
 static PlannedStages plan_storing(Program *p) {
-  static const double seconds_of_node = 2e-4, usual = 0.3;
+  static const double seconds_of_node = 2e-4;
   int nodes = p->graph->nodes.count;
   bool small = nodes <= PLAN_SMALL_STAGES;
-  return plan_without(p, (Avoided){DECISION_ARITHMETIC},
-                      small ? usual : MIN_OF(seconds_of_node * nodes, usual));
+  double seconds = small ? PLAN_SECONDS : MIN_OF(seconds_of_node * nodes, PLAN_SECONDS);
+  return plan_without(p, (Avoided){DECISION_ARITHMETIC}, seconds);
 }
 
-// May a plan with all decisions be cheaper by more than a four hundredth? The solver has not proved
-// that it is not, or the results that may be stored are read several times, which forbids fusions.
+// May a plan with all decisions be cheaper, by more than a quarter of a percent in a large graph?
+// The solver has not proved that it is not, or the results that may be stored are read several
+// times, which forbids fusions. Without such results, the plan has all decisions.
 static bool may_be_cheaper(const PlannedStages *whole) {
   enum { SHARE = 400 };
+  if (!(whole->stages->avoided & DECISION_ARITHMETIC)) return false;
   bool small = whole->stages->stages.count <= PLAN_SMALL_STAGES;
   int64_t gap = whole->plan->cost - whole->plan->lower_bound;
   return small ? !whole->plan->optimal : gap > whole->plan->cost / SHARE;

@@ -298,7 +298,7 @@ static Plan *plan_new(StageGraph *stages, const PlanOptions *options) {
 
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   Context *context = stages->context;
-  double seconds = options->seconds > 0 ? options->seconds : 0.3;
+  double seconds = options->seconds > 0 ? options->seconds : PLAN_SECONDS;
   Plan *plan = plan_new(stages, options);
   const PlanConstraints *boundary = boundary_only(context, options->constraints);
   Planner *none = prepare(stages, options, boundary, false, false, NULL);

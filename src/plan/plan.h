@@ -72,10 +72,12 @@ typedef Array(TuningRecord) Tuning;
 // The form of a program in which it is compared with kernels: its blocks state their regions.
 PrimFunc *tuning_program(Context *context, PrimFunc *func);
 
+#define PLAN_SECONDS 0.3 // that the solver has usually
+
 typedef struct PlanOptions {
   const HostMachine *machine;
   PlanPolicy policy;
-  double seconds;                     // for the solver; 0: 0.3
+  double seconds;                     // for the solver; 0: PLAN_SECONDS
   const PlanConstraints *constraints; // NULL: no constraints
   PlanAccuracy accuracy;
   const Tuning *tuning;   // NULL: no records
