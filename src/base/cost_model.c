@@ -30,6 +30,7 @@ static const CostModel x86_64 = {
     .loads_a_cycle = 2,
     .uops_a_cycle = 4,
     .mesh_uops_a_cycle = 3,
+    .half_vector_share = 0.58,
     .lane_loads = 2,
     .shuffle_loads = 2,
     .scalar_cycles = 1.5,
@@ -126,6 +127,11 @@ double uops_a_cycle(const HostMachine *machine) {
   const CostModel *model = cost_model_of(machine);
   bool wide = machine->mesh && machine->vector_bytes >= WIDE_VECTOR_BYTES;
   return wide ? model->mesh_uops_a_cycle : model->uops_a_cycle;
+}
+
+double vector_share(const HostMachine *machine, int64_t bytes) {
+  bool half = machine->vector_bytes >= WIDE_VECTOR_BYTES && bytes < WIDE_VECTOR_BYTES;
+  return machine->halves && half ? cost_model_of(machine)->half_vector_share : 1;
 }
 
 double overlapped_cycles(const HostMachine *machine, double arithmetic, double memory) {

@@ -90,6 +90,9 @@ typedef struct CostModel {
   // core [products and networks, Granite Rapids: tiles of 8 x 3 vectors take 0.94 of the time of
   // those of 11 x 2].
   double uops_a_cycle, mesh_uops_a_cycle;
+  // The share of the cycles of a whole vector that half a vector takes, on processors that compute
+  // vectors in halves [1x1 convolutions in tiles of 8 lanes: 0.5 to 0.59, Zen 4].
+  double half_vector_share;
   // Loads that take as long as gathering one lane of a vector [convolution with one filter in tiles
   // of 4x4, whose operand has a stride along the vectors: 0.8; gathers of elementwise kernels: 2].
   double lane_loads;
@@ -247,6 +250,8 @@ bool constant_streams(const HostMachine *machine, double bytes);
 double memory_cycles(const HostMachine *machine, double bytes, MemoryLevel level, MemoryUse use);
 // Micro-operations a cycle that a core of the machine decodes.
 double uops_a_cycle(const HostMachine *machine);
+// The cycles of work on vectors of so many bytes, as a part of those on the machine's own vectors.
+double vector_share(const HostMachine *machine, int64_t bytes);
 // Cycles of work that needs `arithmetic` cycles and `memory` cycles, which mostly overlap.
 double overlapped_cycles(const HostMachine *machine, double arithmetic, double memory);
 

@@ -37,6 +37,8 @@ typedef struct HostMachine {
   int vector_bytes, vector_registers;
   int fma_units;             // vector multiply-adds begun while two vectors are loaded. A guess:
                              // Zen 4 takes two cycles for both with vectors of 512 bits
+  bool halves;               // computes and loads vectors of 512 bits in two halves, each of which
+                             // takes as long as a vector of 256 bits: Zen 4, mobile Zen 5
   bool fma;                  // has an instruction that multiplies and adds
   bool dot_bytes;            // has one that adds the products of four bytes to each 32 bits
   int cores;                 // that this process may use; compilation runs on so many

@@ -41,8 +41,9 @@ static Str key_of(const KeptModel *kept, const HostMachine *m, const char *optio
   text_printf(&key, "compiled model\npleat %s\n", cache_own_identity());
   text_printf(&key, "processor %s %s %d %d %d %d %d %d\n", m->level_name, m->processor,
               m->vector_bytes, m->vector_registers, m->fma_units, m->fma, m->cores, m->threads);
-  text_printf(&key, "caches %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %d\n",
-              m->line_bytes, m->l1_bytes, m->l1_ways, m->l2_bytes, m->l3_bytes, m->mesh);
+  text_printf(&key, "caches %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %d %d\n",
+              m->line_bytes, m->l1_bytes, m->l1_ways, m->l2_bytes, m->l3_bytes, m->mesh,
+              m->halves);
   text_printf(&key, "regions %" PRId64 "\n", m->region_cycles);
   text_printf(&key, "file %s %zu\n%s", digest_text(kept->context, kept->bytes, kept->byte_count),
               kept->byte_count, options);

@@ -58,6 +58,18 @@ static bool has_mesh(CpuLevel level) {
   return level >= CPU_AVX512 && words[1] == signature_INTEL_ebx;
 }
 
+// AMD's first cores with AVX-512 have units of 256 bits: Zen 4 (family 0x19), and of Zen 5 (family
+// 0x1a) those for portable computers [vendor's optimisation manuals].
+static bool has_half_units(CpuLevel level) {
+  unsigned words[4] = {0};
+  __get_cpuid(0, &words[0], &words[1], &words[2], &words[3]);
+  if (level < CPU_AVX512 || words[1] != signature_AMD_ebx) return false;
+  __get_cpuid(1, &words[0], &words[1], &words[2], &words[3]);
+  unsigned family = (words[0] >> 8 & 15) + (words[0] >> 20 & 255),
+           model = (words[0] >> 4 & 15) + (words[0] >> 12 & 0xf0);
+  return family == 0x19 || (family == 0x1a && (model >> 4 == 2 || model >> 4 >= 6));
+}
+
 static void name_processor(char *name) {
   unsigned words[12] = {0};
   for (unsigned i = 0; i < 3; i++)
@@ -78,6 +90,11 @@ static int64_t shared_cache_bytes(void) {
 }
 
 static bool has_mesh(CpuLevel level) {
+  (void)level;
+  return false;
+}
+
+static bool has_half_units(CpuLevel level) {
   (void)level;
   return false;
 }
@@ -131,6 +148,7 @@ HostMachine machine_probe(void) {
   machine.threads = machine.cores;
   machine.region_cycles = region_cycles();
   machine.mesh = has_mesh(level_here());
+  machine.halves = has_half_units(level_here());
   name_processor(machine.processor);
   use_level(&machine, level_here());
   return machine;

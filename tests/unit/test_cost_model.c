@@ -21,6 +21,7 @@ static void test_every_field_is_positive(void **state) {
                             model->far_cycles,
                             model->fma_latency,
                             model->loads_a_cycle,
+                            model->half_vector_share,
                             model->uops_a_cycle,
                             model->lane_loads,
                             model->shuffle_loads,
@@ -107,7 +108,8 @@ static void test_shares_and_ties_are_below_one(void **state) {
                            model->panel_l2_share, model->panel_rows_share,
                            model->tie_tile,       model->tie_panels,
                            model->tie_axis,       model->least_saved_by_bands,
-                           model->bilinear_share, model->block_share};
+                           model->bilinear_share, model->block_share,
+                           model->half_vector_share};
   for (int i = 0; i < COUNT_OF(shares); i++) assert_true(shares[i] < 1);
   assert_true(model->broadcast_factor >= 1 && model->condition_factor >= 1 &&
               model->rest_factor >= 1);
@@ -145,6 +147,16 @@ static void test_wide_vectors_on_a_mesh_share_their_core(void **state) {
   assert_true(uops_a_cycle(&narrow) == uops_a_cycle(&ring));
 }
 
+// Half a vector costs less where wide vectors are computed in halves.
+static void test_half_vectors_cost_less_where_units_are_narrow(void **state) {
+  HostMachine zen4 = {.vector_bytes = 64, .halves = true}, zen5 = {.vector_bytes = 64},
+              avx2 = {.vector_bytes = 32, .halves = true};
+  assert_true(vector_share(&zen4, 64) == 1);
+  assert_true(vector_share(&zen4, 32) < 0.75 && vector_share(&zen4, 32) >= 0.5);
+  assert_true(vector_share(&zen5, 32) == 1);
+  assert_true(vector_share(&avx2, 16) == 1);
+}
+
 static void test_level_holds_the_bytes(void **state) {
   HostMachine machine = {.l1_bytes = 100, .l2_bytes = 1000, .l3_bytes = 0};
   assert_int_equal(memory_level(&machine, 100), MEMORY_L1);
@@ -161,6 +173,7 @@ int main(void) {
       cmocka_unit_test(test_farther_memory_is_slower),
       cmocka_unit_test(test_mesh_gives_bytes),
       cmocka_unit_test(test_wide_vectors_on_a_mesh_share_their_core),
+      cmocka_unit_test(test_half_vectors_cost_less_where_units_are_narrow),
       cmocka_unit_test(test_level_holds_the_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

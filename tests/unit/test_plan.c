@@ -237,6 +237,22 @@ static void test_vectors_hold_elements_of_the_type(void **state) {
   }
 }
 
+// 24 columns fill three vectors of 8 lanes, which are better where vectors are computed in halves.
+static void test_half_vectors_waste_no_lanes(void **state) {
+  for (int halves = 0; halves < 2; halves++) {
+    Context *context = context_new();
+    HostMachine machine = machine_probe();
+    assert_true(machine_use(&machine, "avx512"));
+    machine.halves = halves;
+    PlanOptions options = {.machine = &machine};
+    const Plan *plan = planned(context, product(context, 196, 24, 144), &options);
+    const KernelChoice *choice = &((PlanKernel *)plan->kernels.items[0])->choice;
+    assert_true(choice->tiled);
+    assert_int_equal(choice->tile.lanes, halves ? 8 : 16);
+    context_free(context);
+  }
+}
+
 // The level "scalar" has no vectors of any type.
 static void test_scalar_code_has_no_vectors(void **state) {
   HostMachine machine = machine_probe();
@@ -392,6 +408,7 @@ int main(void) {
       cmocka_unit_test(test_fusions_that_are_decided_are_counted),
       cmocka_unit_test(test_the_costed_tile_is_built),
       cmocka_unit_test(test_vectors_hold_elements_of_the_type),
+      cmocka_unit_test(test_half_vectors_waste_no_lanes),
       cmocka_unit_test(test_scalar_code_has_no_vectors),
       cmocka_unit_test(test_concatenations_are_written_in_place),
       cmocka_unit_test(test_padding_is_read_in_windows),
