@@ -55,6 +55,10 @@ bool lower_prove_apart(const RaceQuestion *question, const LoopAccess *a, const 
 bool lower_layouts_keep_apart(const RaceQuestion *question, const LoopAccess *a,
                               const LoopAccess *b);
 
+// Whether every element of the memory `from` is read for the last time in the statement before one
+// of `to` is stored over it, if both are the same memory.
+bool lower_may_overwrite(Context *context, Stmt *s, const Expr *from, const Expr *to);
+
 enum { ASSUMED_SIZE = 8 }; // the value with which a size of the caller is tried
 // The variables that are sizes of the function's parameters.
 ExprArray lower_free_sizes(Context *context, const PrimFunc *func);

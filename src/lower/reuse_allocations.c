@@ -10,11 +10,14 @@
 //
 // An allocation is alive from the first statement that accesses it to the last one. A loop inside
 // of the allocation counts as one statement, because values may stay from one iteration to the
-// next; a loop around it does not, because each iteration has new memory. The allocation with the
-// most elements stays and moves to the innermost statement that holds the others. Element type and
-// scope must be the same, and iterations that may run at the same time share nothing: memory that
-// threads of a block share stays as it is where it is allocated inside of a loop over them.
-#include "lower/pass.h"
+// next; a loop around it does not, because each iteration has new memory. The last statement of one
+// allocation may be the first one of another, as in C[i] = A[i] above, where it is proved to store
+// over elements that are not read any more (overwrite.c). The allocation with the most elements
+// stays, and moves out of all loops whose iterations run in order and do not change its size.
+// Element type and scope must be the same, and iterations that may run at the same time share
+// nothing: memory that threads of a block share stays as it is where it is allocated inside of a
+// loop over them. An allocation that nothing accesses goes.
+#include "lower/races.h"
 
 #include <stdlib.h>
 
@@ -24,6 +27,7 @@ typedef struct Lifetime { // of an allocation
   Stmt *allocate;
   int begin, end; // numbers of statements; begin > end: it is never accessed
   int loops;      // how many loops are around it
+  int loop;       // number of the innermost one, or -1
   int parallel;   // number of the innermost loop around it whose iterations may run together
   Stmt **path;    // the statements around it and itself, from the outside in,
   int *numbers;   // and their numbers
@@ -52,6 +56,8 @@ typedef struct Reuse {
   Array(OpenLoop) loops;
   Stmt *current;
   int number; // of the next statement
+  PtrArray all; // the statements by their numbers,
+  Array(int) last; // and the number of the last statement in each
   Map moved;  // number + 1 → PtrArray* of Shelf*: allocations that move around the statement
   Map data;   // data variable → the one of the allocation that stays
 } Reuse;
@@ -118,6 +124,10 @@ static bool is_shared_by_threads(const Reuse *reuse, const Stmt *allocate) {
   return false;
 }
 
+static int innermost_loop(const Reuse *reuse) {
+  return reuse->loops.count ? reuse->loops.items[reuse->loops.count - 1].number : -1;
+}
+
 static void begin_lifetime(Reuse *reuse, Stmt *s) {
   Arena *arena = &reuse->context->arena;
   Lifetime *life = arena_new(arena, Lifetime);
@@ -126,6 +136,7 @@ static void begin_lifetime(Reuse *reuse, Stmt *s) {
                      .begin = INT32_MAX,
                      .end = -1,
                      .loops = reuse->loops.count,
+                     .loop = innermost_loop(reuse),
                      .parallel = parallel ? reuse->parallel.items[parallel - 1] : -1,
                      .depth = depth,
                      .size = constant_size(s),
@@ -146,6 +157,8 @@ static bool enter_stmt(Visitor *visitor, Stmt *s) {
   Arena *arena = &reuse->context->arena;
   int number = reuse->number++;
   reuse->current = s;
+  array_push(arena, &reuse->all, s);
+  array_push(arena, &reuse->last, number);
   array_push(arena, &reuse->path, s);
   array_push(arena, &reuse->numbers, number);
   if (s->kind == STMT_FOR || s->kind == STMT_WHILE)
@@ -159,7 +172,7 @@ static bool enter_stmt(Visitor *visitor, Stmt *s) {
 static void leave_stmt(Visitor *visitor, Stmt *s) {
   Reuse *reuse = visitor->env;
   reuse->path.count--;
-  reuse->numbers.count--;
+  reuse->last.items[reuse->numbers.items[--reuse->numbers.count]] = reuse->number - 1;
   reuse->parallel.count -= is_concurrent(s);
   if (s->kind != STMT_FOR && s->kind != STMT_WHILE) return;
   const OpenLoop *loop = &reuse->loops.items[--reuse->loops.count];
@@ -178,17 +191,27 @@ static bool same_extents(const Stmt *a, const Stmt *b) {
   return same;
 }
 
-static bool may_share(const Lifetime *a, const Lifetime *b) {
+// Whether the last statement that accesses `a` is the first one that accesses `b`, and stores over
+// elements that it does not read any more.
+static bool ends_in_place(const Reuse *reuse, const Lifetime *a, const Lifetime *b) {
   const Stmt *x = a->allocate, *y = b->allocate;
-  return a->parallel == b->parallel && (a->end < b->begin || b->end < a->begin) &&
-         dtype_equal(x->as.allocate.type, y->as.allocate.type) &&
-         x->as.allocate.var->as.var->scope == y->as.allocate.var->as.var->scope &&
-         ((a->size && b->size) || same_extents(x, y));
+  return a->loop == b->loop && a->begin <= b->begin && a->end <= reuse->last.items[b->begin] &&
+         lower_may_overwrite(reuse->context, reuse->all.items[b->begin], x->as.allocate.var,
+                             y->as.allocate.var);
 }
 
-static bool fits_on(const Shelf *shelf, const Lifetime *life) {
+static bool may_share(const Reuse *reuse, const Lifetime *a, const Lifetime *b) {
+  const Stmt *x = a->allocate, *y = b->allocate;
+  return a->parallel == b->parallel && dtype_equal(x->as.allocate.type, y->as.allocate.type) &&
+         x->as.allocate.var->as.var->scope == y->as.allocate.var->as.var->scope &&
+         ((a->size && b->size) || same_extents(x, y)) &&
+         (a->end < b->begin || b->end < a->begin || ends_in_place(reuse, a, b) ||
+          ends_in_place(reuse, b, a));
+}
+
+static bool fits_on(const Reuse *reuse, const Shelf *shelf, const Lifetime *life) {
   for (int i = 0; i < shelf->items.count; i++)
-    if (!may_share(shelf->items.items[i], life)) return false;
+    if (!may_share(reuse, shelf->items.items[i], life)) return false;
   return true;
 }
 
@@ -216,13 +239,14 @@ static int64_t growth(const Shelf *shelf, const Lifetime *life) {
   return llabs(shelf->largest->size - life->size);
 }
 
-static void put_on_shelf(Context *context, PtrArray *shelves, Lifetime *life) {
+static void put_on_shelf(const Reuse *reuse, PtrArray *shelves, Lifetime *life) {
+  Context *context = reuse->context;
   Shelf *best = NULL;
   for (int i = 0; i < shelves->count; i++) {
     Shelf *shelf = shelves->items[i];
     int depth = common_depth(shelf->items.items[0], life, shelf->depth);
     const Lifetime *largest = life->size > shelf->largest->size ? life : shelf->largest;
-    if (fits_on(shelf, life) && may_move(largest, depth) &&
+    if (fits_on(reuse, shelf, life) && may_move(largest, depth) &&
         (!best || growth(shelf, life) < growth(best, life)))
       best = shelf;
   }
@@ -252,10 +276,33 @@ static bool stays(const Lifetime *life) {
   return life->shelf->largest == life && moves_to(life->shelf) == life->numbers[life->depth - 1];
 }
 
+// Only such a size is computed outside of a loop: memory that others read may change in the loop,
+// and a division may fail that would never run.
+static bool has_plain_size(const Stmt *allocate) {
+  bool plain = true;
+  for (int i = 0; i < allocate->as.allocate.rank; i++) {
+    const Expr *extent = allocate->as.allocate.extents[i];
+    plain &= extent->op == EXPR_INT || extent->op == EXPR_VAR;
+  }
+  return plain;
+}
+
+// The depth of the outermost loop that the largest allocation of the shelf may leave.
+static int depth_outside(const Shelf *shelf) {
+  const Lifetime *life = shelf->largest;
+  int depth = shelf->depth;
+  for (int k = shelf->depth; has_plain_size(life->allocate) && k >= 1; k--) {
+    const Stmt *s = life->path[k - 1];
+    if (is_concurrent(s) || !may_move(life, k)) break;
+    if (s->kind == STMT_FOR || s->kind == STMT_WHILE) depth = k;
+  }
+  return depth;
+}
+
 static void note_shelf(Reuse *reuse, Shelf *shelf) {
-  if (shelf->items.count < 2) return;
   Arena *arena = &reuse->context->arena;
-  for (int i = 0; i < shelf->items.count; i++)
+  shelf->depth = depth_outside(shelf);
+  for (int i = 0; shelf->items.count > 1 && i < shelf->items.count; i++)
     map_put(&reuse->data, shelf->items.items[i]->allocate->as.allocate.var,
             shelf->largest->allocate->as.allocate.var);
   if (stays(shelf->largest)) return;
@@ -274,7 +321,7 @@ static void find_shelves(Reuse *reuse) {
     if (!life->excluded && life->begin <= life->end) array_push(arena, &lives, life);
   }
   if (lives.count) qsort(lives.items, (size_t)lives.count, sizeof(Lifetime *), by_begin);
-  for (int i = 0; i < lives.count; i++) put_on_shelf(reuse->context, &shelves, lives.items[i]);
+  for (int i = 0; i < lives.count; i++) put_on_shelf(reuse, &shelves, lives.items[i]);
   for (int i = 0; i < shelves.count; i++) note_shelf(reuse, shelves.items[i]);
 }
 
@@ -302,12 +349,22 @@ static Stmt *allocated_around(Context *context, const PtrArray *shelves, Stmt *s
   return s;
 }
 
+// Whether the statement allocates or declares memory that nothing accesses.
+static bool is_unused(const Reuse *reuse, const Stmt *s) {
+  const Expr *data = s->kind == STMT_ALLOCATE      ? s->as.allocate.var
+                     : s->kind == STMT_DECL_BUFFER ? s->as.declare.buffer->data
+                                                   : NULL;
+  const Lifetime *life = data ? map_find(&reuse->lifetimes, data) : NULL;
+  return life && !life->excluded && life->begin > life->end;
+}
+
 static Stmt *enter_rewritten(Rewriter *rewriter, Stmt *s) {
   Reuse *reuse = rewriter->env;
   const PtrArray *shelves = map_get(&reuse->moved, (uint64_t)++reuse->number);
+  if (is_unused(reuse, s)) return rewrite_stmt(rewriter, lower_body(s));
   const Lifetime *life =
       s->kind == STMT_ALLOCATE ? map_find(&reuse->lifetimes, s->as.allocate.var) : NULL;
-  bool goes = life && life->shelf && life->shelf->items.count > 1 && !stays(life);
+  bool goes = life && life->shelf && !stays(life);
   if (!shelves && !goes) return NULL;
   Stmt *next = goes ? without_allocation(rewriter, s, life) : rewrite_stmt_children(rewriter, s);
   return allocated_around(rewriter->context, shelves, next);
@@ -328,7 +385,6 @@ static Stmt *reuse_in(LowerState *state, const PrimFunc *func, Stmt *s) {
   Lifetime *of_guards = func->guards ? map_find(&reuse.lifetimes, func->guards->data) : NULL;
   if (of_guards) of_guards->excluded = true;
   find_shelves(&reuse);
-  if (!reuse.data.count) return s;
   reuse.number = 0;
   Rewriter rewriter = {
       .context = context, .env = &reuse, .expr = shared_data, .enter_stmt = enter_rewritten};

@@ -5,7 +5,10 @@
 # RUN: pleat opt %s --func carried --pass reuse_allocations --verify-each | sed -n "/def carried/,/^$/p"
 # RUN: pleat opt %s --func together --pass reuse_allocations --verify-each | sed -n "/def together/,/^$/p"
 # RUN: pleat opt %s --func threads --pass reuse_allocations --verify-each | sed -n "/def threads/,/^$/p"
-# RUN: pleat opt %s --func sizes --pass reuse_allocations --verify-each | sed -n "/def sizes/,\$p"
+# RUN: pleat opt %s --func sizes --pass reuse_allocations --verify-each | sed -n "/def sizes/,/^$/p"
+# RUN: pleat opt %s --func in_place --pass reuse_allocations --verify-each | sed -n "/def in_place/,/^$/p"
+# RUN: pleat opt %s --func needed --pass reuse_allocations --verify-each | sed -n "/def needed/,/^$/p"
+# RUN: pleat opt %s --func moved --pass reuse_allocations --verify-each | sed -n "/def moved/,\$p"
 # RUN: pleat opt %s --pass reuse_allocations -o %t/once.py && pleat opt %t/once.py --pass reuse_allocations | diff %t/once.py -
 # RUN: pleat opt %s --func chain --pass lower,reuse_allocations --verify-each | sed -n "/def chain/,/^$/p"
 from tvm.script import tir as T
@@ -107,3 +110,64 @@ def sizes(y: T.handle):
             D[i] = Y[i]
         for i in range(n):
             Y[i] = D[n - 1 - i]
+
+
+# Each of B, C and D is stored over the elements of the one before, of which none is read later.
+@T.prim_func
+def in_place(X: T.Buffer((6, 7), "float32"), Y: T.Buffer((42,), "float32")):
+    B = T.decl_buffer((6, 7), "float32")
+    C = T.decl_buffer((6, 7), "float32")
+    D = T.decl_buffer((6, 7), "float32")
+    for i, j in T.grid(6, 7):
+        B[i, j] = X[i, j] + T.float32(1)
+    for f in T.parallel(42):
+        C[f // 7, f % 7] = B[f // 7, f % 7] * T.float32(2)
+    for i in range(6):
+        for j in T.vectorized(7):
+            if i < 5:
+                t: T.float32 = T.exp(C[i, j])
+                D[i, j] = t + X[i, 6 - j]
+            else:
+                D[i, j] = C[i, j]
+    for i in range(42):
+        Y[i] = D[i // 7, i % 7]
+
+
+# The old elements are needed: by a later iteration, by another one of an inner loop, and by the
+# statement after the store.
+@T.prim_func
+def needed(X: T.Buffer((7,), "float32"), Y: T.Buffer((3, 7), "float32")):
+    B = T.decl_buffer((7,), "float32")
+    C = T.decl_buffer((7,), "float32")
+    D = T.decl_buffer((7,), "float32")
+    E = T.decl_buffer((7,), "float32")
+    for i in range(7):
+        B[i] = X[i]
+    for i in range(7):
+        C[i] = B[6 - i]
+    for i, k in T.grid(7, 3):
+        D[i] = C[i] + X[k]
+    for i in range(7):
+        E[i] = D[i] * T.float32(2)
+        Y[0, i] = D[i]
+    for i in range(7):
+        Y[1, i] = E[i]
+
+
+# Memory leaves loops whose iterations run in order, unless they change its size, and goes where
+# nothing accesses it.
+@T.prim_func
+def moved(X: T.Buffer((8, 9), "float32")):
+    U = T.decl_buffer((8,), "float32")
+    V = T.decl_buffer((4,), "float32", data=U.data)
+    for i in T.parallel(8):
+        for j in range(9):
+            if j > 2:
+                A = T.decl_buffer((3,), "float32")
+                A[0] = X[i, j]
+                X[i, 0] = A[0] + T.float32(1)
+    for i in range(1, 8):
+        for j in range(9):
+            B = T.decl_buffer((i,), "float32")
+            B[0] = X[i, j] * T.float32(2)
+            X[i, 0] = B[0]
