@@ -741,8 +741,20 @@ static Stmt *drop_hint(Rewriter *rewriter, Stmt *s) {
   return loop;
 }
 
-static Stmt *with_hints(Context *context, Stmt *s, Stmt *(*change)(Rewriter *, Stmt *)) {
-  Rewriter rewriter = {.context = context, .stmt = change};
+// T.ignore_loop_partition(condition), which no loop is cut for, is the condition afterwards.
+static Expr *drop_ignored(Rewriter *rewriter, Expr *e) {
+  (void)rewriter;
+  bool ignored = e->op == EXPR_INTRINSIC_PURE && !strcmp(e->as.s, "ignore_loop_partition");
+  return ignored ? e->args[0] : e;
+}
+
+static Stmt *without_hints(Context *context, Stmt *s) {
+  Rewriter rewriter = {.context = context, .stmt = drop_hint, .expr = drop_ignored};
+  return rewrite_stmt(&rewriter, s);
+}
+
+static Stmt *with_annotations(Context *context, Stmt *s) {
+  Rewriter rewriter = {.context = context, .stmt = take_hint};
   return rewrite_stmt(&rewriter, s);
 }
 
@@ -754,7 +766,7 @@ PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func) {
     return NULL;
   int budget = state->options->partition_budget ? state->options->partition_budget : DEFAULT_BUDGET;
   Partition partition = {state, state->context, analyzer_new(state->context), budget, unrolls};
-  Stmt *body = with_hints(state->context, func->body, take_hint);
-  body = with_hints(state->context, partition_stmt(&partition, body), drop_hint);
+  Stmt *body = with_annotations(state->context, func->body);
+  body = without_hints(state->context, partition_stmt(&partition, body));
   return body == func->body ? func : prim_func_with_body(state->context, func, body);
 }

@@ -1,7 +1,7 @@
 # TVM's hint asks for cuts of a loop that would keep its conditions: that of a long body with few
 # conditions, and an unrolled one. The attribute of a loop says the same as its annotation, and no
 # hint is left, also of a loop without conditions, but where the variable of its attribute is used. A hint of
-# 0 asks for nothing.
+# 0 asks for nothing, and no loop is cut for T.ignore_loop_partition, of which the condition stays.
 # RUN: pleat opt %s --pass LoopPartition --verify-each
 # RUN: pleat opt %s --pass LoopPartition -o %t/once.py && pleat opt %t/once.py --pass LoopPartition | grep -c hint || true
 from tvm.script import tir as T
@@ -54,3 +54,12 @@ def of_another(A: T.Buffer((8,), "float32"), n: T.int32):
         for j in range(n):
             if i + j < 8:
                 A[0] = A[0] + T.float32(1)
+
+
+@T.prim_func
+def ignored(A: T.Buffer((12,), "float32"), B: T.Buffer((9,), "float32")):
+    for i in T.serial(12, annotations={"pragma_loop_partition_hint": 1}):
+        if T.ignore_loop_partition(i < 7):
+            A[i] = T.float32(1)
+        if i >= 3:
+            B[i - 3] = A[i - 3]
