@@ -29,7 +29,7 @@ typedef struct SubexpressionSharing {
   Map known;   // Expr* → Shared*
   Map blocked; // expressions that stay
   Map inner;   // variables that expressions bind, or several statements
-  Map bound;   // variables that the keys of attributes bind
+  Map bound;   // variables that statements and the keys of attributes bind
   Map at;      // number of a statement + 1 → PtrArray* of Shared*
   Array(int) path;
   int number; // of the next statement in the order of the walk
@@ -93,10 +93,12 @@ static bool block_expr(Visitor *visitor, Expr *e) {
 }
 
 // The sizes of allocations and the values of attributes are read by others, and stay.
-// A variable of T.iter_var may have several attributes, each with a scope of its own.
+// A variable may be bound by several statements, such as T.launch_thread after T.env_thread, each
+// with a scope of its own.
 static bool block_in_stmt(Visitor *visitor, Stmt *s) {
   SubexpressionSharing *sharing = visitor->env;
-  Expr *var = s->kind == STMT_ATTR ? expr_iter_var(s->as.attr.node) : NULL;
+  Expr **defined = stmt_defined_var(s);
+  Expr *var = s->kind == STMT_ATTR ? expr_iter_var(s->as.attr.node) : defined ? *defined : NULL;
   if (var) map_put(map_contains(&sharing->bound, var) ? &sharing->inner : &sharing->bound, var, s);
   if (s->kind == STMT_ALLOCATE || s->kind == STMT_ATTR)
     visit_stmt_exprs(&(Visitor){.env = &sharing->blocked, .enter_expr = block_expr}, s);

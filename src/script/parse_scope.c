@@ -38,6 +38,42 @@ static Scope short_attr_scope(Parser *parser, const PyNode *entries) {
   return scope;
 }
 
+static Scope launch(Parser *parser, Binding *binding, Str thread, Expr *extent) {
+  Context *context = parser->context;
+  binding->min = expr_int(context, binding->expr->type, 0);
+  binding->extent = expr_cast(context, binding->expr->type, extent);
+  Stmt *s = stmt_for(context, binding->expr, binding->min, binding->extent, LOOP_THREAD, NULL);
+  s->as.loop.thread = thread;
+  s->as.loop.is_launch = true;
+  return (Scope){s, &s->as.loop.body};
+}
+
+// The variable of T.iter_var(v, …), in the text of the node, if an attribute may start threads that
+// have it: it is free, or an axis that started other threads before. Otherwise NULL.
+static Binding *free_axis(Parser *parser, const PyNode *node, const Expr *var) {
+  const PyNode *name = node->kind == PY_CALL && node->count > 1 ? node->items[1] : NULL;
+  if (name && name->kind == PY_KEYWORD) name = name->items[0];
+  Binding *binding = name && name->kind == PY_NAME ? parser_find(parser, name->text) : NULL;
+  bool is_it = binding && binding->kind == BOUND_EXPR && binding->expr == var;
+  return is_it && (binding->thread || (!binding->min && !binding->is_param)) ? binding : NULL;
+}
+
+// T.attr(T.iter_var(v, None, "ThreadIndex", "threadIdx.x"), "thread_extent", 4) starts threads, as
+// T.launch_thread does. No statement for other attributes.
+static Scope thread_scope(Parser *parser, const PyNode *text, Str key, const Expr *node,
+                          Expr *value) {
+  const Expr *var = expr_iter_var(node);
+  bool starts = !strcmp(key, "thread_extent") || !strcmp(key, "virtual_thread");
+  if (!starts || !var || node->count < 4 || node->args[3]->op != EXPR_STRING) return (Scope){0};
+  Binding *binding = free_axis(parser, text, var);
+  const char *thread = node->args[3]->as.s;
+  bool fits = binding && !thread_axis_fault(parser->context, thread) &&
+              dtype_is_int(var->type) && dtype_is_int(value->type);
+  if (!fits) return (Scope){0};
+  binding->thread = str_intern(parser->context, thread);
+  return launch(parser, binding, binding->thread, value);
+}
+
 static Scope attr_scope(Parser *parser, const PyNode *call, const PyNode *target) {
   (void)target;
   PyNode *args[3];
@@ -48,6 +84,8 @@ static Scope attr_scope(Parser *parser, const PyNode *call, const PyNode *target
   Expr *value = parse_attribute_value(parser, args[2]);
   Expr *node = args[0] ? parse_attribute_value(parser, args[0]) : NULL;
   if (!key || !value || (args[0] && !node)) return (Scope){0};
+  Scope threads = node ? thread_scope(parser, args[0], key, node, value) : (Scope){0};
+  if (threads.stmt) return threads;
   Stmt *s = stmt_attr(parser->context, key, node, value, NULL);
   return (Scope){s, &s->as.attr.body};
 }
@@ -320,16 +358,6 @@ static Scope allocate_const_scope(Parser *parser, const PyNode *call, const PyNo
   hole = declare_memory(parser, target->text, s->as.allocate_const.var, data->type, extents,
                         data->rank, hole);
   return (Scope){s, hole};
-}
-
-static Scope launch(Parser *parser, Binding *binding, Str thread, Expr *extent) {
-  Context *context = parser->context;
-  binding->min = expr_int(context, binding->expr->type, 0);
-  binding->extent = expr_cast(context, binding->expr->type, extent);
-  Stmt *s = stmt_for(context, binding->expr, binding->min, binding->extent, LOOP_THREAD, NULL);
-  s->as.loop.thread = thread;
-  s->as.loop.is_launch = true;
-  return (Scope){s, &s->as.loop.body};
 }
 
 // tx = T.launch_thread("threadIdx.x", 128), or T.launch_thread(tx, 128) after T.env_thread

@@ -14,7 +14,7 @@ def element(h: T.handle("float32", "global"), C: T.Buffer((1,), "float32")):
 @T.prim_func
 def launched(A: T.Buffer((13,), "int32")):
     v = T.var("int32")
-    with T.attr(T.iter_var(v, T.Range(0, 4), "ThreadIndex", "threadIdx.x"), "thread_extent", 4):
+    with T.attr(T.iter_var(v, T.Range(0, 4), "DataPar", ""), "pragma_hint", 4):
         A[v * 3 + 1] = v
 
 
