@@ -55,6 +55,11 @@ static bool rank_agrees(Parser *parser, const PyNode *node, const Buffer *buffer
 }
 
 static Expr *index_value(Parser *parser, const PyNode *node) {
+  if (node->kind == PY_BOOL) {
+    REPORT(parser, node, "an index must be an integer, saw %s: write %d",
+           node->i ? "True" : "False", node->i != 0);
+    return NULL;
+  }
   Expr *e = parse_value(parser, node);
   if (!e || dtype_is_int(e->type) || dtype_is_bool(e->type)) return e;
   REPORT(parser, node, "an index must be an integer, saw %s", parser_type_name(parser, e->type));

@@ -16,6 +16,7 @@ def types(A: T.Buffer((4, 5), "float32"), I: T.Buffer((4,), "int32"), U: T.Buffe
     U[1] = -1
     I[0] = 3000000000
     A[0, A[0, 0]] = 1
+    A[True, 0] = 1
     A[0, 0] = I[0] / I[1]
     I[0] = I[0] // 0
     I[0] = 7 % 0
