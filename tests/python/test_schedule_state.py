@@ -41,14 +41,38 @@ def test_places_of_blocks_and_loops():
         copied.get_sref(outer)
     with pytest.raises(IndexError, match="no block or loop of the program"):
         sch.state.get_sref(copied.get(block))
-    with pytest.raises(AttributeError, match="the steps of Schedule change the program"):
-        sch.state.replace()
     own = sch.mod[sch.func.__name__].body.block
     assert sch.get_sref(own).stmt is own and sch.state.get_sref(own).same_as(sch.get_sref(own))
     assert sch.get(block) is sch.get(block) and sch.get_sref(block).parent.parent.parent.parent.parent.stmt is own
     assert sch.get_sref(own).parent is None
     with pytest.raises(KeyError, match="no function 'other'"):
         sch.get_block("product", func_name="other")
+
+
+def test_a_statement_is_replaced_by_another():
+    sch = tir.Schedule(matmul)
+    state, root = sch.state, sch.mod["main"].body.block
+    first, second = root.body
+    before, body, places = sch.mod, second.body, [sch.state.get_sref(node) for node in (first, second, second.body, root)]
+    reference = sch.get_loops("relu")[0]
+    for place, wrong in ((3, first), (0, root), (0, 3)):
+        with pytest.raises(TypeError, match="is replaced by a"):
+            state.replace(places[place], wrong)
+    with pytest.raises(pleat.PleatError, match="has 3 items"):
+        state.replace(sch.get_sref(sch.get_block("product")), tir.Block([], [], [], "product", tir.Evaluate(0)))
+    assert sch.mod["main"].body.block is root and len(sch.trace.insts) == 3
+    state.replace(places[1], tir.BlockRealize([], True, tir.Block([], [], [], "relu_o", second)))
+    loops = [place.stmt for place in places]
+    assert loops[0] is sch.mod["main"].body.block.body[0] and loops[0] is not first and loops[2].extent == 30
+    assert loops[1] is sch.mod["main"].body.block.body[1].block.body and loops[3].name_hint == "root"
+    assert before["main"].body.block is root and root.body[1].body is body and not sch.trace.insts
+    with pytest.raises(IndexError, match="another schedule"):
+        sch.split(reference, factors=[None, 4])
+    sch.parallel(sch.get_loops("relu")[0])
+    place = sch.state.get_sref(sch.mod["main"].body.block.body[1].block.body)
+    inner = sch.state.get_sref(place.stmt.body)
+    sch.state.replace(place, tir.For(place.stmt.loop_var, 0, 13, 0, tir.Evaluate(0)))
+    assert place.stmt.extent == 13 and place.stmt.body.kind_name == "Evaluate" and inner.stmt is None
 
 
 def test_dependences_of_blocks():

@@ -4,6 +4,7 @@ import enum
 
 from pleat.tir import stmt_functor
 from pleat.tir.block_flags import CachedFlags, flags_of, is_block  # noqa: F401 (TVM has the name here)
+from pleat.tir.nodes import Node
 
 
 class DepKind(enum.IntEnum):
@@ -32,7 +33,7 @@ class StmtSRef:
 
     @property
     def stmt(self):
-        """The node of the block or loop as it is now."""
+        """The node of the block or loop as it is now; None once ScheduleState.replace has removed it."""
         return self._node_of()
 
     @property
@@ -82,8 +83,8 @@ class BlockScope:
 
 
 class ScheduleState:
-    """A program, or that of a schedule as it is now, by its blocks and loops. Only the steps of a schedule change
-    it."""
+    """A program, or that of a schedule as it is now, by its blocks and loops. The steps of a schedule change it, and
+    `replace` does."""
 
     def __init__(self, mod, *, debug_mask="none", enable_check=True):
         from pleat.tir.schedule import Schedule
@@ -103,7 +104,31 @@ class ScheduleState:
         if not any(stmt is node for node in self._nodes()):
             raise IndexError("the statement is no block or loop of the program as it is now; "
                              "Schedule.get gives the node of one")
-        return StmtSRef(self, lambda: stmt)
+        return StmtSRef(self, lambda: self.owner._moved(stmt))
+
+    def replace(self, src_sref, tgt_stmt, block_sref_reuse=None):
+        """Replaces a block by another one, or a loop by a loop or a block. Not proved is that the new statement
+        computes the same: the program is verified as a new one is, and the trace begins with it, so that blocks and
+        loops which steps returned before cannot be used any more. The places of loops and blocks that stay in the
+        program remain, and so do those of a loop with the same variable and of the blocks in `block_sref_reuse`, a
+        dictionary from old to new ones. PleatError for a program that is not well formed, which changes nothing."""
+        old = self.get_sref(src_sref.stmt).stmt
+        kinds = ("Block",) if is_block(old) else ("For", "BlockRealize")
+        if not isinstance(tgt_stmt, Node) or tgt_stmt.kind_name not in kinds:
+            raise TypeError(f"a {type(old).__name__} is replaced by a {' or a '.join(kinds)}, not by {tgt_stmt!r}")
+        function = self.owner.func
+        body, new_of = stmt_functor.replaced(function.body, old, tgt_stmt)
+        new_of.pop(id(old))
+        nodes = parts_of(body)
+        variables = {node.loop_var: node for node in nodes if hasattr(node, "loop_var")}
+        reused = {id(before): after for before, after in (block_sref_reuse or {}).items()}
+        stays = {id(node) for node in nodes}
+
+        def counterpart(node):
+            made = reused.get(id(node)) or new_of.get(id(node)) or node
+            return made if id(made) in stays else variables.get(getattr(node, "loop_var", None))
+        places = {id(node): (node, counterpart(node)) for node in self._nodes()}
+        self.owner._restart(function.with_body(body), places, body)
 
     def get_sblock_scope(self, block_sref):
         """The blocks directly inside of a block, and how they depend on one another."""
@@ -117,9 +142,7 @@ class ScheduleState:
         return flags_of(nodes[-1], block_sref.stmt, lambda block: self.get_sblock_scope(self.get_sref(block)))
 
     def __getattr__(self, name):
-        hint = "the steps of Schedule change the program" if name == "replace" else \
-            "each step proves what it needs from the program"
-        raise AttributeError(f"a schedule has no state '{name}': {hint}")
+        raise AttributeError(f"a schedule has no state '{name}': each step proves what it needs from the program")
 
 
 def parts_of(node):

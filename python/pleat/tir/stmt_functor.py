@@ -110,6 +110,13 @@ def ir_transform(stmt, preorder, postorder, only_enable=None):
     return _Rewriter(preorder, postorder, kinds).value(stmt)
 
 
+def replaced(stmt, old, new):
+    """The statement with another one in the place of a part of it, and the new node of each node around that by the
+    id of the old one."""
+    rewriter = _Rewriter(lambda node: new if node is old else None, None)
+    return rewriter.value(stmt), {key: made for key, (made, _) in rewriter.done.items()}
+
+
 def substitute(node, vmap):
     """Replaces variables by expressions: vmap is a dictionary, or a function of a variable that
     gives an expression or None."""

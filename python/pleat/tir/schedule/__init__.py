@@ -109,6 +109,7 @@ class Schedule:
         self._version = _Version()  # another one after each step that may change the program
         self._found = weakref.WeakKeyDictionary()  # the nodes of references, by the version
         self._nodes = {}  # the nodes of the program of one version; a copy has the same dictionary
+        self._replaced = []  # for each call of ScheduleState.replace, the nodes before it and those after it
         self.seed(seed)
 
     @property
@@ -451,6 +452,24 @@ class Schedule:
         """The program as it is now, under the name that TVM gives it."""
         return ScheduleState(self)
 
+    def _moved(self, node):
+        """The node that stands for a node of the program before ScheduleState.replace; None where that removed it."""
+        for places in self._replaced:
+            node = places[id(node)][1] if id(node) in places else node
+        return node
+
+    def _restart(self, program, places, body):
+        """Makes it a schedule of another program. `places` has (old node, node of `body`) by the id of the old
+        node, and body's nodes are those of the program before it was printed and read."""
+        module, name = IRModule(handle=_as_handle(self.mod)), self._name
+        module[name] = program
+        self._source = module if isinstance(self._source[0], IRModule) else program, name
+        self._schedules = {one: _new(_as_handle(self._source[0]), one) for one in self._schedules}
+        self._log, self._steps, self._insts, self._version, self._nodes = [], [], [], _Version(), {}
+        made = dict(zip(map(id, _annotated_nodes(body)), self._current_nodes(name)))
+        self._replaced = [*self._replaced, {key: (old, made.get(id(node))) for key, (old, node) in places.items()}]
+        self.seed(self.fork_seed())
+
     def _current_nodes(self, function):
         """The nodes of the loops and blocks of a function as it is now."""
         key = function, self._version
@@ -493,9 +512,9 @@ def _access_text(steps, accesses):
 
 
 def _annotated_nodes(function):
-    """The loops and blocks of a function in the order in which they are visited."""
+    """The loops and blocks of a function or a statement in the order in which they are visited."""
     nodes = []
-    stmt_functor.post_order_visit(function.body, lambda node: nodes.append(node)
+    stmt_functor.post_order_visit(function, lambda node: nodes.append(node)
                                   if hasattr(node, "annotations") else None)
     return nodes
 
