@@ -15,6 +15,7 @@ typedef struct TargetCase {
   PrimFunc *func, *lowered;
   InterpCompare compare; // tolerances, sizes, seed, fill
   const char *what;      // printed when the case fails
+  bool may_be_refused;   // by a device, with a message
 } TargetCase;
 typedef Array(TargetCase) TargetCases;
 
@@ -32,29 +33,41 @@ static inline bool run_compiled(void *env, const InterpTensor *args, int count) 
   return kernel_code_run(run->code, run->number, run->pool, args);
 }
 
-// The number of cases that fail on one target and level; each failure is printed.
-static inline int target_check_level(Context *context, const TargetCases *cases,
+// Runs one case of compiled code; false where its results differ, which is printed.
+static inline bool target_check_case(Context *context, const TargetCase *one,
+                                     const CompileOptions *options, TargetRun *run) {
+  InterpCompare compare = one->compare;
+  InterpDifference difference;
+  compare.env = run;
+  compare.run_b = run_compiled;
+  if (interp_compare(context, one->func, one->func, &compare, &difference)) return true;
+  diag_print_all(context, stderr);
+  context->diags.count = context->error_count = 0;
+  fprintf(stderr, "%s at %s: %s\n%s\n", options->target->name, options->machine.level_name,
+          interp_difference_text(&context->arena, one->func, &difference), one->what);
+  return false;
+}
+
+// The number of cases that fail on one target and level; each failure is printed. Where a device
+// refuses one of them, the others are compiled one by one.
+static inline int target_check_level(Context *context, const TargetCase *cases, int count,
                                      const CompileOptions *options, ThreadPool *pool) {
-  PrimFunc **lowered = arena_array(&context->arena, PrimFunc *, cases->count);
-  for (int i = 0; i < cases->count; i++) lowered[i] = cases->items[i].lowered;
-  KernelCode *code = kernel_code_of_lowered(context, lowered, cases->count, options, NULL);
-  if (!code) diag_print_all(context, stderr);
-  assert_non_null(code);
+  PrimFunc **lowered = arena_array(&context->arena, PrimFunc *, count);
+  for (int i = 0; i < count; i++) lowered[i] = cases[i].lowered;
+  KernelCode *code = kernel_code_of_lowered(context, lowered, count, options, NULL);
   int failures = 0;
-  for (int i = 0; i < cases->count; i++) {
-    const TargetCase *one = &cases->items[i];
-    InterpCompare compare = one->compare;
-    InterpDifference difference;
-    TargetRun run = {code, i, pool};
-    compare.env = &run;
-    compare.run_b = run_compiled;
-    if (interp_compare(context, one->func, one->func, &compare, &difference)) continue;
-    diag_print_all(context, stderr);
+  if (!code) {
+    bool is_refused =
+        context->error_count && target_is_device(options->target) && cases[0].may_be_refused;
+    if (count == 1 || !is_refused) diag_print_all(context, stderr);
     context->diags.count = context->error_count = 0;
-    fprintf(stderr, "%s at %s: %s\n%s\n", options->target->name, options->machine.level_name,
-            interp_difference_text(&context->arena, one->func, &difference), one->what);
-    failures++;
+    assert_true(is_refused);
+    for (int i = 0; count > 1 && i < count; i++)
+      failures += target_check_level(context, cases + i, 1, options, pool);
+    return failures;
   }
+  for (int i = 0; i < count; i++)
+    failures += !target_check_case(context, &cases[i], options, &(TargetRun){code, i, pool});
   kernel_code_free(code);
   return failures;
 }
@@ -81,7 +94,7 @@ static inline int target_check(Context *context, const TargetCases *cases, Targe
       CompileOptions options = {.machine = machine_probe(), .target = row};
       if (!(places.levels >> i & 1)) continue;
       if (!machine_limit(&options.machine, target_levels[i])) continue;
-      failures += target_check_level(context, cases, &options, pool);
+      failures += target_check_level(context, cases->items, cases->count, &options, pool);
     }
   }
   thread_pool_free(pool);

@@ -29,7 +29,7 @@ static void add_program(Context *context, TargetCases *cases, uint64_t seed) {
     diag_print_all(context, stderr);
     fail_msg("%s", what);
   }
-  TargetCase one = {func, lowered, {.seed = seed, .fill = INTERP_FILL_EIGHTHS}, what};
+  TargetCase one = {func, lowered, {.seed = seed, .fill = INTERP_FILL_EIGHTHS}, what, true};
   one.compare.rtol = one.compare.atol = program.rtol;
   set_sizes(context, lowered, &program, &one.compare);
   array_push(&context->arena, cases, one);

@@ -185,7 +185,7 @@ static void test_products_of_bytes(void **state) {
     }
   CompileOptions options = {.machine = machine_probe(), .target = target_for_running()};
   if (options.target && options.machine.dot_bytes)
-    assert_int_equal(target_check_level(context, &cases, &options, NULL), 0);
+    assert_int_equal(target_check_level(context, cases.items, cases.count, &options, NULL), 0);
   assert_int_equal(target_check(context, &cases, (TargetPlaces){NULL, ~0u}), 0);
 }
 

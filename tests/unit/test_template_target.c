@@ -99,7 +99,7 @@ static void test_code_is_run_by_the_target(void **state) {
   array_push(&context->arena, &cases, one);
   CompileOptions options = {.machine = machine_probe(), .target = &template_target};
   ThreadPool *pool = thread_pool_new(2);
-  assert_int_equal(target_check_level(context, &cases, &options, pool), 0);
+  assert_int_equal(target_check_level(context, cases.items, cases.count, &options, pool), 0);
   thread_pool_free(pool);
 }
 
