@@ -38,24 +38,27 @@ static Scope short_attr_scope(Parser *parser, const PyNode *entries) {
   return scope;
 }
 
-static Scope launch(Parser *parser, Binding *binding, Str thread, Expr *extent) {
+// Starts threads, with a variable of this name in their scope.
+static Scope launch(Parser *parser, Str name, DType type, Str thread, Expr *extent) {
   Context *context = parser->context;
-  binding->min = expr_int(context, binding->expr->type, 0);
-  binding->extent = expr_cast(context, binding->expr->type, extent);
+  Binding *binding = parser_bind(parser, name, BOUND_EXPR);
+  binding->expr = expr_var(context, name, type);
+  binding->min = expr_int(context, type, 0);
+  binding->extent = expr_cast(context, type, extent);
   Stmt *s = stmt_for(context, binding->expr, binding->min, binding->extent, LOOP_THREAD, NULL);
   s->as.loop.thread = thread;
   s->as.loop.is_launch = true;
   return (Scope){s, &s->as.loop.body};
 }
 
-// The variable of T.iter_var(v, …), in the text of the node, if an attribute may start threads that
-// have it: it is free, or an axis that started other threads before. Otherwise NULL.
+// The variable of T.iter_var(v, …), in the text of the node, if it is free, so that an attribute
+// may start threads with it. Otherwise NULL.
 static Binding *free_axis(Parser *parser, const PyNode *node, const Expr *var) {
   const PyNode *name = node->kind == PY_CALL && node->count > 1 ? node->items[1] : NULL;
   if (name && name->kind == PY_KEYWORD) name = name->items[0];
   Binding *binding = name && name->kind == PY_NAME ? parser_find(parser, name->text) : NULL;
   bool is_it = binding && binding->kind == BOUND_EXPR && binding->expr == var;
-  return is_it && (binding->thread || (!binding->min && !binding->is_param)) ? binding : NULL;
+  return is_it && !binding->min && !binding->is_param ? binding : NULL;
 }
 
 // T.attr(T.iter_var(v, None, "ThreadIndex", "threadIdx.x"), "thread_extent", 4) starts threads, as
@@ -70,8 +73,7 @@ static Scope thread_scope(Parser *parser, const PyNode *text, Str key, const Exp
   bool fits = binding && !thread_axis_fault(parser->context, thread) &&
               dtype_is_int(var->type) && dtype_is_int(value->type);
   if (!fits) return (Scope){0};
-  binding->thread = str_intern(parser->context, thread);
-  return launch(parser, binding, binding->thread, value);
+  return launch(parser, binding->name, var->type, str_intern(parser->context, thread), value);
 }
 
 static Scope attr_scope(Parser *parser, const PyNode *call, const PyNode *target) {
@@ -368,12 +370,11 @@ static Scope launch_thread_scope(Parser *parser, const PyNode *call, const PyNod
   Binding *known = args[0]->kind == PY_NAME ? parser_lookup(parser, args[0]) : NULL;
   bool is_unknown = args[0]->kind == PY_NAME && (!known || known->kind == BOUND_NOTHING);
   if (!extent || is_unknown) return (Scope){0};
-  if (known && known->thread) return launch(parser, known, known->thread, extent);
+  if (known && known->thread)
+    return launch(parser, known->name, known->expr->type, known->thread, extent);
   Str thread = parse_thread_axis(parser, args[0]);
   if (!thread || !has_name(parser, call, target)) return (Scope){0};
-  Binding *binding = parser_bind(parser, target->text, BOUND_EXPR);
-  binding->expr = expr_var(parser->context, target->text, extent->type);
-  return launch(parser, binding, thread, extent);
+  return launch(parser, target->text, extent->type, thread, extent);
 }
 
 typedef struct ScopeRule {
