@@ -129,6 +129,19 @@ def test_questions_about_functions():
     assert isinstance(loop, tir.For)
 
 
+@pytest.mark.parametrize("question", [
+    analysis.verify_ssa, analysis.verify_memory, analysis.undefined_vars, analysis.is_pure_function,
+    analysis.detect_buffer_access_lca, lambda one: analysis.verify_gpu_code(one, {}),
+    lambda one: stmt_functor.post_order_visit(one, print)])
+def test_other_kinds_of_arguments(question):
+    for wrong in (pleat.IRModule({"g": gemm}), None):
+        with pytest.raises(TypeError, match=f"expected a .*PrimFunc, not {type(wrong).__name__}"):
+            question(wrong)
+    for of_both in (analysis.estimate_tir_flops, analysis.calculate_allocated_bytes, analysis.find_anchor_block):
+        with pytest.raises(TypeError, match="expected an IRModule or a PrimFunc, not int"):
+            of_both(3)
+
+
 @T.prim_func
 def bound(A: T.Buffer((64,)), B: T.Buffer((64,))):
     T.func_attr({"target": T.target("cuda")})
@@ -267,6 +280,25 @@ def test_instruments(capsys, tmp_path):
     assert capsys.readouterr().out.count("Print IR") == 2
     pleat.transform.PrintIR("here")(Two)
     assert capsys.readouterr().out.startswith("PrintIR(here):\n")
+
+
+def test_faults_of_passes_and_instruments():
+    with pytest.raises(TypeError, match="an instrument has any of the methods enter_pass_ctx, .*, not 3"):
+        pleat.transform.PassContext(instruments=[3])
+
+    @instrument.pass_instrument
+    class Fails:
+        def enter_pass_ctx(self):
+            raise ValueError("at the beginning")
+    outside = pleat.transform.PassContext.current()
+    with pytest.raises(ValueError, match="at the beginning"):
+        with pleat.transform.PassContext(instruments=[Fails()]):
+            pass
+    assert pleat.transform.PassContext.current() is outside
+    with pytest.raises(TypeError, match="nothing gave None, expected an IRModule"):
+        pleat.transform.module_pass(lambda module, context: None, opt_level=0, name="nothing")(Two)
+    with pytest.raises(TypeError, match="a pass gave 3 for .*, expected a PrimFunc"):
+        pleat.transform.prim_func_pass(lambda one, module, context: 3, opt_level=0, name="three")(Two)
 
 
 def test_functions_of_expressions():

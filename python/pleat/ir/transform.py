@@ -12,6 +12,7 @@ from pleat.script._values import text_of
 
 PassInfo = namedtuple("PassInfo", "opt_level name required", defaults=((),))
 _local = threading.local()
+_METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
 
 
 class PassContext:
@@ -32,15 +33,18 @@ class PassContext:
         self.required_pass = list(required_pass or [])
         self.disabled_pass = list(disabled_pass or [])
         self.instruments = list(instruments or [])
+        for one in self.instruments:
+            if not any(hasattr(one, method) for method in _METHODS):
+                raise TypeError(f"an instrument has any of the methods {', '.join(_METHODS)}, not {one!r}")
 
     def __enter__(self):
-        _contexts().append(self)
         self._call("enter_pass_ctx")
+        _contexts().append(self)
         return self
 
     def __exit__(self, *error):
-        self._call("exit_pass_ctx")
         _contexts().pop()
+        self._call("exit_pass_ctx")
 
     def _call(self, method, *arguments):
         """The results of a method of the instruments that have it."""
@@ -133,6 +137,8 @@ class Pass:
             return thing
         context._call("run_before_pass", thing, self.info)
         result = self._transform(thing, context)
+        if not isinstance(result, IRModule):
+            raise TypeError(f"{self.info.name} gave {result!r}, expected an IRModule")
         context._call("run_after_pass", result, self.info)
         return result
 
@@ -197,7 +203,10 @@ def _on_functions(function):
         for key in _names(module._handle):
             one = module[key]
             if isinstance(one, PrimFunc):
-                result[key] = function(one, module, context)
+                changed = function(one, module, context)
+                if not isinstance(changed, PrimFunc):
+                    raise TypeError(f"a pass gave {changed!r} for {key}, expected a PrimFunc")
+                result[key] = changed
         return result
     return transform
 

@@ -4,7 +4,7 @@ import json
 
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
-from pleat.ir._module import PrimFunc, _as_handle
+from pleat.ir._module import IRModule, PrimFunc, _as_handle
 from pleat.tir.nodes import (BlockRealize, Buffer, For, IterVar, Let, LetStmt, Var,
                              nodes_equal)
 from pleat.tir.stmt_functor import post_order_visit
@@ -27,6 +27,23 @@ def __getattr__(name):
     raise AttributeError(f"module 'pleat.tir.analysis' has no attribute {name!r}")
 
 
+def _function(thing):
+    """The argument, which must be a PrimFunc."""
+    if isinstance(thing, PrimFunc):
+        return thing
+    hint = "; take one of its functions, such as mod['main']" if isinstance(thing, IRModule) else ""
+    raise TypeError(f"expected a PrimFunc, not {type(thing).__name__}{hint}")
+
+
+def _programs(thing):
+    """The tensor programs of a module, or the one that is given, by their names."""
+    if isinstance(thing, IRModule):
+        return {name: one for name, one in thing.items() if isinstance(one, PrimFunc)}
+    if not isinstance(thing, PrimFunc):
+        raise TypeError(f"expected an IRModule or a PrimFunc, not {type(thing).__name__}")
+    return {thing.__name__: thing}
+
+
 def verify_well_formed(thing, assert_mode=True):
     """Is a function or module well formed? With assert_mode a PleatError with each fault is raised
     where it is not."""
@@ -46,9 +63,7 @@ def estimate_tir_flops(stmt_or_mod):
     division or function counts as 1, and so does an extent that is not a number. A function's attribute
     "estimated_flops" is its number."""
     total, count = 0.0, ffi.new("double *")
-    functions = [stmt_or_mod] if isinstance(stmt_or_mod, PrimFunc) else \
-        [one for _, one in stmt_or_mod.items() if isinstance(one, PrimFunc)]
-    for function in functions:
+    for function in _programs(stmt_or_mod).values():
         stated = function.attrs.get("estimated_flops") if "estimated_flops" in function.script() else None
         if stated is not None:
             total += stated
@@ -128,14 +143,9 @@ def _definitions(node):
 
 def verify_ssa(func):
     """Is each variable of a PrimFunc defined once?"""
-    seen = list(func.params)
+    seen = list(_function(func).params)
     post_order_visit(func.body, lambda node: seen.extend(_definitions(node)))
     return len(seen) == len(set(seen))
-
-
-def _programs(thing):
-    return {thing.__name__: thing} if isinstance(thing, PrimFunc) else \
-        {name: one for name, one in thing.items() if isinstance(one, PrimFunc)}
 
 
 def OOBChecker():
@@ -165,7 +175,7 @@ def verify_memory(func):
     """Are the parameters of a program for a device, which its attribute "target" names, accessed inside of
     loops over its threads alone? True for programs for processors."""
     from pleat.tir.stmt_functor import pre_order_visit
-    target = func.attrs.get("target")
+    target = _function(func).attrs.get("target")
     if target is None:
         raise ValueError(f"{func.__name__} has no attribute 'target', which says where its memory is")
     kind = target.kind.name if hasattr(target, "kind") else str(target)
@@ -229,8 +239,8 @@ def _bytes_of(dtype, shape):
 def is_pure_function(func, assert_on_error=False):
     """Has a program no effect, other than on memory that it allocates? With assert_on_error an effect
     raises AssertionError."""
-    own = set()
-    effects = []
+    own, effects = set(), []
+    _function(func)
 
     def visit(node):
         kind = type(node).__name__
@@ -302,6 +312,7 @@ def verify_gpu_code(func, constraints):
         raise ValueError(f"verify_gpu_code has no limit '{sorted(unknown)[0]}'; it has "
                          f"{', '.join(sorted(_GPU_LIMITS))}")
     extents = {}
+    _function(func)
 
     def visit(node):
         thread = None

@@ -2,6 +2,7 @@
 """The regions that blocks access, and the loops and blocks that all accesses of a buffer share."""
 from pleat.arith import Analyzer
 from pleat.arith.int_set import IntervalSet
+from pleat.ir._module import PrimFunc
 from pleat.tir import nodes, op
 from pleat.tir.nodes import KINDS
 from pleat.tir.stmt_functor import _children, post_order_visit, substitute
@@ -216,6 +217,8 @@ def detect_buffer_access_lca(func):
     """For each buffer of a PrimFunc that is accessed, the innermost For or Block that has all its accesses;
     None is the whole function. What iterations hand to one another is outside of their loops, and global
     memory outside of loops over blockIdx."""
+    if not isinstance(func, PrimFunc):
+        raise TypeError(f"expected a PrimFunc, not {type(func).__name__}")
     places = _Places(func)
     places.visit(func.body)
     for buffer in [one for one in places.found if one.scope() == "global"]:

@@ -23,7 +23,10 @@ def _children(node):
 
 
 def _start(thing):
-    return thing if isinstance(thing, Node) else thing.body
+    start = thing if isinstance(thing, Node) else getattr(thing, "body", None)
+    if start is None:
+        raise TypeError(f"expected a statement, an expression or a PrimFunc, not {type(thing).__name__}")
+    return start
 
 
 def post_ordered(roots, parts):
