@@ -21,6 +21,7 @@ typedef enum ValueKind {
   VALUE_LIST,
   VALUE_DICT, // its keys, each followed by its value, are the items of as.list
   VALUE_MAP,
+  VALUE_FUNCTION,
 } ValueKind;
 
 typedef struct StepValue StepValue;
@@ -34,6 +35,7 @@ struct StepValue {
     double f;
     Str s;
     const IndexMap *map;
+    const Expr *function; // an EXPR_LAMBDA
     struct {
       StepValue *items;
       int count;
@@ -60,7 +62,7 @@ typedef enum ParamKind {
   PARAM_NUMBER,
   PARAM_SLOT,
   PARAM_MAP,
-  PARAM_PADDING, // a number, a map from physical indices to one number, or "unknown"
+  PARAM_PADDING, // a number, a map or a function from physical indices to one, or "unknown"
 } ParamKind;
 
 enum { STEP_MAX_PARAMS = 7 };
@@ -561,10 +563,14 @@ bool block_index_within(const Block *block, Expr *index, Expr *begin, Expr *end)
 // True when all accesses of the block are proved to be inside of their buffers.
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);
 // States the content of a buffer's padding, and makes the block that writes the buffer write that
-// content, or else a block of its own, unless `fill` names another way. `values` (NULL:
-// padding.value) maps a physical index to the content there.
+// content, or else a block of its own, unless `fill` names another way. `values` is a map or a
+// function from a physical index to the content there, or else this is padding.value.
 bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding,
-                        const IndexMap *values, const StepValue *fill);
+                        const StepValue *values, const StepValue *fill);
+// The function that a lambda writes, which may use the sizes of the schedule's function; NULL with
+// a diagnostic.
+const Expr *index_function_parse(Schedule *schedule, const char *lambda);
+Expr *index_function_at(Context *context, const Expr *function, Expr *const *indices); // its value
 // States the content that it has.
 void buffer_state_padding(Schedule *schedule, const Buffer *buffer, LayoutPadding padding);
 

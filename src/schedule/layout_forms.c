@@ -322,7 +322,8 @@ static bool separate_axes(AxisForm *f, const StepCall *call) {
     add_step(f, STEP_separate_axis, value_int(map->separators[i]), (StepValue){VALUE_NONE});
   const StepValue *padding = &call->args[3];
   if (padding->kind == VALUE_STRING) return give_up(f, "it says that padding is unknown");
-  if (padding->kind == VALUE_MAP) return give_up(f, "its padding has several values");
+  if (padding->kind == VALUE_MAP || padding->kind == VALUE_FUNCTION)
+    return give_up(f, "its padding has several values");
   if (padding->kind != VALUE_NONE)
     add_step(f, STEP_pad_value, *padding, call->args[step_find_param(call->info, "fill")]);
   return true;

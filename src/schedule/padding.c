@@ -243,10 +243,11 @@ static bool covers_places(const Dropping *d) {
   return !path_bindings_check(schedule, d->path, analyzer, whole);
 }
 
-// The content of padding: `values` at the physical index, or the same number everywhere.
+// The content of padding: the map or function `values` at the physical index, or the same number
+// everywhere.
 typedef struct Content {
   double value;
-  const IndexMap *values; // NULL: value
+  const StepValue *values; // NULL: value
 } Content;
 
 static Expr *content_at(Schedule *schedule, const Content *content, const Buffer *buffer,
@@ -254,8 +255,11 @@ static Expr *content_at(Schedule *schedule, const Content *content, const Buffer
   Context *context = schedule->context;
   Expr *value;
   if (!content->values) return expr_const(context, buffer->type, content->value);
+  if (content->values->kind == VALUE_FUNCTION)
+    return expr_cast(context, buffer->type,
+                     index_function_at(context, content->values->as.function, indices));
   Map symbols = schedule_size_symbols(schedule);
-  if (!index_map_apply_exprs(context, content->values, indices, &symbols, &value))
+  if (!index_map_apply_exprs(context, content->values->as.map, indices, &symbols, &value))
     bug(context, "a map that was checked");
   return expr_cast(context, buffer->type, value);
 }
@@ -450,15 +454,21 @@ void buffer_state_padding(Schedule *schedule, const Buffer *buffer, LayoutPaddin
   schedule_replace_storage(schedule, buffer, change_padding, &to, NULL);
 }
 
+static bool fits_indices(const StepValue *values, int rank) {
+  if (values->kind == VALUE_FUNCTION) return values->as.function->count == rank + 1;
+  return values->as.map->input_count == rank && values->as.map->output_count == 1;
+}
+
 bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding,
-                        const IndexMap *values, const StepValue *fill) {
+                        const StepValue *values, const StepValue *fill) {
   FillWay way;
   if (!read_fill(schedule, pos, fill, &way)) return false;
   Expr **origin = arena_array(&schedule->context->arena, Expr *, buffer->rank);
   for (int i = 0; i < buffer->rank; i++) origin[i] = expr_var(schedule->context, "p", DTYPE_INT32);
   bool has_padding = padding_condition(schedule, buffer, origin) != NULL;
+  if (values && values->kind != VALUE_MAP && values->kind != VALUE_FUNCTION) values = NULL;
   Content content = {padding.value, values};
-  if (values && (values->input_count != buffer->rank || values->output_count != 1))
+  if (values && !fits_indices(values, buffer->rank))
     return schedule_refuse(schedule, pos,
                            "pad_value maps the %d physical indices of '%s' to one number",
                            buffer->rank, buffer->name);

@@ -132,7 +132,7 @@ static const char *const kind_words[] = {
     [PARAM_NUMBER] = "a number",
     [PARAM_SLOT] = "(\"read\", index), (\"write\", index) or a name",
     [PARAM_MAP] = "an index map",
-    [PARAM_PADDING] = "a number, a map or None",
+    [PARAM_PADDING] = "a number, a map, a function or None",
 };
 
 static bool fits(ParamKind kind, const StepValue *value) {
@@ -155,7 +155,7 @@ static bool fits(ParamKind kind, const StepValue *value) {
   case PARAM_MAP: return value->kind == VALUE_MAP;
   case PARAM_PADDING:
     return value->kind == VALUE_INT || value->kind == VALUE_FLOAT || value->kind == VALUE_STRING ||
-           value->kind == VALUE_MAP;
+           value->kind == VALUE_MAP || value->kind == VALUE_FUNCTION;
   }
   return false;
 }
@@ -231,9 +231,31 @@ static bool is_map(const PyNode *node) {
   return node->kind == PY_LAMBDA || (node->kind == PY_STRING && strstr(node->text, "->"));
 }
 
+static bool has_number_beside_indices(const PyNode *node) {
+  bool found = node->kind == PY_CALL || node->kind == PY_FLOAT || node->kind == PY_CONDITIONAL;
+  for (int i = 0; !found && i < node->count; i++) found = has_number_beside_indices(node->items[i]);
+  return found;
+}
+
+// A lambda whose value is no list and has a call or a fraction, which no index map has.
+static bool is_function(const PyNode *node) {
+  return node->kind == PY_LAMBDA && !py_is_list(node->items[node->count - 1]) &&
+         has_number_beside_indices(node->items[node->count - 1]);
+}
+
+static bool read_function(Replay *replay, const PyNode *node, StepValue *out) {
+  Text text = text_new(replay->arena);
+  bool is_text = py_print(node, &text);
+  *out = (StepValue){VALUE_FUNCTION};
+  if (is_text) out->as.function = index_function_parse(replay->schedule, text_string(&text));
+  return is_text ? out->as.function != NULL
+                 : COMPLAIN(replay, node, "a function of indices gives an expression");
+}
+
 static bool read_argument(Replay *replay, const PyNode *node, const StepParam *param,
                           StepCall *call, StepValue *out) {
   if (param->kind == PARAM_MAP) return read_map(replay, node, map_rank(replay, call), out);
+  if (param->kind == PARAM_PADDING && is_function(node)) return read_function(replay, node, out);
   if (param->kind == PARAM_PADDING && is_map(node)) return read_map(replay, node, -1, out);
   if (!read_value(replay, node, out)) return false;
   bool names_block = param->kind == PARAM_BLOCK || param->kind == PARAM_TARGET ||

@@ -2,6 +2,7 @@
 // Prints the trace as text: one line for each step, in Python's syntax. Blocks are called b0, b1,
 // …, loops l0, l1, …, and sampled integers v0, v1, …, in the order in which steps return them.
 #include "schedule/internal.h"
+#include "script/script.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -80,6 +81,9 @@ static void print_value(TracePrinter *printer, const StepValue *value) {
   case VALUE_FLOAT: print_float(out, value->as.f); break;
   case VALUE_BOOL: text_puts(out, value->as.i ? "True" : "False"); break;
   case VALUE_STRING: print_string(out, value->as.s); break;
+  case VALUE_FUNCTION:
+    text_puts(out, script_expr_text(printer->context, value->as.function));
+    break;
   case VALUE_MAP: text_puts(out, index_map_lambda(printer->context, value->as.map)); break;
   case VALUE_DICT:
     text_puts(out, "{");

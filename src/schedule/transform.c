@@ -383,12 +383,14 @@ static bool padding_of(Schedule *schedule, const Stmt *at, const StepValue *valu
     out->kind = LAYOUT_PADDING_UNKNOWN;
     return true;
   }
-  if (value->kind == VALUE_MAP) { // the layout cannot state it, only that it may not be changed
+  if (value->kind == VALUE_MAP ||
+      value->kind ==
+          VALUE_FUNCTION) { // the layout cannot state it, only that it may not be changed
     out->kind = LAYOUT_PADDING_UNKNOWN;
     return true;
   }
   if (value->kind != VALUE_INT && value->kind != VALUE_FLOAT)
-    return schedule_refuse(schedule, at->pos, "pad_value is a number, a map or None");
+    return schedule_refuse(schedule, at->pos, "pad_value is a number, a map, a function or None");
   out->kind = LAYOUT_PADDING_CONSTANT;
   out->value = value_number(value);
   return true;
@@ -440,8 +442,7 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
   if (same && !adds_padding(context, on_buffer))
     buffer_state_padding(schedule, physical, padding);
   else if (padding.kind != LAYOUT_PADDING_ANY &&
-           !buffer_set_padding(schedule, at->pos, physical, padding,
-                               content->kind == VALUE_MAP ? content->as.map : NULL, way))
+           !buffer_set_padding(schedule, at->pos, physical, padding, content, way))
     return false;
   relaid.after = schedule->func;
   call->relaid = arena_copy(&context->arena, &relaid, sizeof relaid);

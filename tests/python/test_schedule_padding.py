@@ -23,20 +23,36 @@ def product(A: T.Buffer((6, 5), "float32"), B: T.Buffer((5, 7), "float32"), C: T
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
 
-def padded(fill):
+def padded(fill, value=0.5):
     sch = tir.Schedule(product)
-    sch.transform_layout("C", "C", lambda i, j: [i, j // 4, j % 4], pad_value=0.5, fill=fill)
+    sch.transform_layout("C", "C", lambda i, j: [i, j // 4, j % 4], pad_value=value, fill=fill)
     return sch
 
 
+def halves(*indices):
+    return T.Cast("float32", indices[0]) * 0.5
+
+
 @pytest.mark.parametrize("fill", WAYS)
-def test_padding_has_its_value(fill):
+@pytest.mark.parametrize("value, expected", [(0.5, np.full(6, 0.5)), (halves, np.arange(6) * 0.5)])
+def test_padding_has_its_value(fill, value, expected):
     rng = np.random.default_rng(2)
     a, b = (rng.integers(-4, 4, s).astype("float32") for s in ((6, 5), (5, 7)))
     c = np.full((6, 2, 4), 99, "float32")
-    pleat.build(padded(fill).mod, cache=False)(a, b, c)
+    pleat.build(padded(fill, value).mod, cache=False)(a, b, c)
     c = c.reshape(6, 8)
-    assert np.array_equal(c[:, :7], a @ b) and np.array_equal(c[:, 7], np.full(6, 0.5))
+    assert np.array_equal(c[:, :7], a @ b) and np.array_equal(c[:, 7], expected)
+
+
+@pytest.mark.parametrize("value, message", [
+    (lambda i, j: T.Cast("float32", i), "the 3 physical indices of 'C'"),
+    (lambda i, j, k: T.Cast("float32", i // 0), "division by zero"),
+    (lambda i, j, k: T.call_packed("f", i), "no effects"),
+    ("lambda *i: T.exp(0.5)", "a number, a map, a function or None"),
+])
+def test_functions_that_are_no_padding(value, message):
+    with pytest.raises(ScheduleError, match=message):
+        padded(None, value)
 
 
 def test_each_way_is_another_program():
@@ -51,6 +67,11 @@ def test_each_way_is_another_program():
 
 @pytest.mark.parametrize("fill", WAYS)
 def test_traces_have_the_way(fill):
+    values = padded(fill, halves)
+    again = tir.Schedule(product)
+    Trace.apply_json_to_schedule(values.trace.as_json(), again)
+    assert "pad_value=lambda i0, i1, i2: (T.Cast('float32', i0) * 0.5)" in str(again.trace)
+    pleat.ir.assert_structural_equal(again.func, values.copy().func)
     sch = padded(fill)
     texts = [sch.trace.by_axes(), sch.trace.by_maps()]
     assert f'fill="{fill}"' in texts[0] and f'fill="{fill}"' in texts[1]

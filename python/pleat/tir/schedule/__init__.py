@@ -598,13 +598,19 @@ def _constant(value):
 
 
 def _padding(value, rank):
-    """The number that a function of `rank` indices, or a map, gives for all indices, or else the map; other values
-    as they are."""
+    """The number that a function of `rank` indices, or a map, gives for all indices, or else the map, or for a
+    function that gives no integer its text; other values as they are."""
     is_function = callable(value) and not isinstance(value, (IndexMap, Value))
     value = result = _as_map(value) if isinstance(value, str) else value
     if is_function:
-        names = inspect.signature(value).parameters
-        result = value(*(var(f"i{k}") for k in range(rank if _takes_any_number(value) else len(names))))
+        names = list(inspect.signature(value).parameters)
+        names = [f"i{k}" for k in range(rank if _takes_any_number(value) else len(names))]
+        try:
+            result = _constant(value(*map(var, names)))
+        except (TypeError, PleatError):  # its value is none of integers and their operators
+            result = Value("")
+        if isinstance(result, Value):
+            return Value(f"lambda {', '.join(names)}: {text_of(value(*map(Value, names)))}")
     elif isinstance(value, IndexMap):
         result = value.final_indices
     if result is not value and isinstance(result, (list, tuple)) and len(result) == 1:
