@@ -49,7 +49,7 @@ static const char *find_threads(const SharedSearch *f, Threads *t) {
     first &= t->extents[i] == f->launched[i];
     if (!mul_fits(t->count, t->extents[i], &t->count)) return "there are too many threads";
   }
-  return t->count > WARP && t->count % WARP ? "the threads fill no whole number of warps" : NULL;
+  return NULL;
 }
 
 // ---- The map of the lanes ---------------------------------------------------------------------
@@ -83,13 +83,13 @@ static void set_value(LaneMap *m, const Stmt *loop, Expr *at) {
 }
 
 // Thread number warp * 32 + lane is thread x + X * (y + Y * z).
-static void set_threads(LaneMap *m, const Threads *t) {
+static void set_threads(LaneMap *m, const Threads *t, bool is_last) {
   Context *context = m->search->context;
-  Expr *rest = NULL;
-  if (t->count > WARP)
-    rest = expr_mul(context, add_axis(m, "warp", t->count / WARP), number(m, WARP));
-  Expr *lane = add_axis(m, "lane", MIN_OF(t->count, (int64_t)WARP));
-  rest = rest ? expr_add(context, rest, lane) : lane;
+  int64_t warps = t->count / WARP, lanes = warps && !is_last ? WARP : t->count % WARP;
+  Expr *rest = number(m, is_last ? warps : 0);
+  if (!is_last && t->count > WARP) rest = add_axis(m, "warp", warps);
+  rest = expr_mul(context, rest, number(m, WARP));
+  rest = expr_add(context, rest, add_axis(m, "lane", lanes));
   for (int i = 0; i < THREAD_AXES; i++) {
     Expr *extent = number(m, t->extents[i]);
     if (t->loops[i]) set_value(m, t->loops[i], expr_binary(context, EXPR_FLOOR_MOD, rest, extent));
@@ -158,7 +158,8 @@ static const IndexMap *without_vector(const LaneMap *m, const IndexMap *map, boo
                        0);
 }
 
-static void set_access(LaneMap *m, SharedAccess *access, const IndexMap *map, bool vectorised) {
+static LayoutAccess lanes_of(LaneMap *m, const SharedAccess *access, const IndexMap *map,
+                             bool vectorised) {
   int last = m->count - 1;
   int64_t width = vectorised ? m->extents[last] : 1;
   bool one = vectorised && is_vector(m, access, map);
@@ -169,18 +170,21 @@ static void set_access(LaneMap *m, SharedAccess *access, const IndexMap *map, bo
   }
   const int64_t *extents =
       arena_copy(&m->search->context->arena, m->extents, sizeof *m->extents * (size_t)m->count);
-  access->lanes = (LayoutAccess){map, extents, one ? width : 0, 1};
+  return (LayoutAccess){map, extents, one ? width : 0, 1};
 }
 
-static const char *set_lanes(LaneMap *m, SharedAccess *access, const Threads *threads,
-                             Expr *const *indices) {
-  Context *context = m->search->context;
+// The lanes of the whole warps, or of the last one, in *out. NULL, or why they are not known.
+static const char *set_lanes(SharedSearch *f, const SharedAccess *access, const Threads *threads,
+                             Expr *const *indices, bool is_last, LayoutAccess *out) {
+  Context *context = f->context;
+  LaneMap lane_map = {f, analyzer_new(context), map_new(&context->arena), {NULL}, {0}, 0};
+  LaneMap *m = &lane_map;
   const Buffer *buffer = access->buffer;
   const Stmt *vector = NULL;
   int64_t width;
   const char *why = set_positions(m, buffer, indices, &vector);
   if (why) return why;
-  set_threads(m, threads);
+  set_threads(m, threads, is_last);
   if (vector && expr_as_int(vector->as.loop.extent, &width))
     set_value(m, vector, add_axis(m, vector->as.loop.var->as.var->name, width));
   Expr **at = arena_array(&context->arena, Expr *, buffer->rank);
@@ -190,7 +194,7 @@ static const char *set_lanes(LaneMap *m, SharedAccess *access, const Threads *th
   }
   const IndexMap *map = index_map_from_exprs(context, m->vars, m->count, at, buffer->rank, false);
   if (!map) return "its indices are not those of a layout";
-  set_access(m, access, map, vector != NULL);
+  *out = lanes_of(m, access, map, vector != NULL);
   return NULL;
 }
 
@@ -217,13 +221,14 @@ static void add_access(SharedSearch *f, Buffer *buffer, Expr *const *indices, bo
     in_threads |= loop_thread_axis(f->loops.items[i], NULL) >= 0;
   if (!sought || !in_threads) return;
   SharedAccess access = {.buffer = buffer, .indices = indices, .write = write, .pos = f->pos};
-  LaneMap m = {f, analyzer_new(context), map_new(&context->arena), {NULL}, {0}, 0};
   Expr **values = arena_array(&context->arena, Expr *, buffer->rank + 1);
   for (int i = 0; i < buffer->rank; i++)
     values[i] = substitute_expr(context, indices[i], &f->values);
   access.why = set_layout(f, &access);
   if (!access.why) access.why = find_threads(f, &threads);
-  if (!access.why) access.why = set_lanes(&m, &access, &threads, values);
+  if (!access.why) access.why = set_lanes(f, &access, &threads, values, false, &access.lanes);
+  if (!access.why && threads.count > WARP && threads.count % WARP)
+    access.why = set_lanes(f, &access, &threads, values, true, &access.last);
   array_push(&context->arena, f->out, access);
 }
 
@@ -299,6 +304,14 @@ LayoutAnswer shared_access_conflicts(Context *context, const SharedAccess *acces
                                      LayoutConflicts *out) {
   *out = (LayoutConflicts){0};
   if (access->why) return (LayoutAnswer){.verdict = VERDICT_UNDECIDED, .reason = access->why};
-  return layout_bank_conflicts(context, access->layout, &access->lanes,
-                               shared_banks(access->buffer), out);
+  LayoutBanks banks = shared_banks(access->buffer);
+  LayoutConflicts last = {0};
+  LayoutAnswer answer = layout_bank_conflicts(context, access->layout, &access->lanes, banks, out);
+  if (answer.verdict == VERDICT_UNDECIDED || !access->last.lanes) return answer;
+  LayoutAnswer other = layout_bank_conflicts(context, access->layout, &access->last, banks, &last);
+  if (last.degree > out->degree) out->bank = last.bank;
+  out->degree = MAX_OF(out->degree, last.degree);
+  out->waves += last.waves;
+  out->words += last.words;
+  return other.verdict != VERDICT_YES ? other : answer;
 }

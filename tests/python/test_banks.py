@@ -182,18 +182,22 @@ def test_random_copies():
 
 
 def test_conflicts_of_other_shapes_are_counted():
-    """37 columns: no bits, so no swizzle, but the conflicts are known."""
-    copy = Copy(32, 37, (37, 1), transposed=False)
-    assert "no whole number of warps" in reported(copy.schedule())[0]["why"]
-    copy = Copy(32, 36, (4, 4))
-    for name, item in zip(("fill", "use"), reported(copy.schedule())):
-        assert (item["degree"], item["waves"]) == copy.waves(name, item["access"], (32, 36))
+    """36 columns: no bits, so no swizzle, but the conflicts are known. The last warp may have fewer threads."""
+    for rows, columns, threads, dtype, lanes in ((32, 36, (4, 4), "float32", 1), (32, 37, (37, 1), "float16", 1),
+                                                 (5, 40, (8, 5), "float64", 1), (4, 80, (20, 4), "float32", 2),
+                                                 (7, 77, (11, 7), "float32", 1)):
+        copy = Copy(rows, columns, threads, dtype, lanes=lanes)
+        fill, use = reported(copy.schedule())
+        assert (fill["degree"], fill["waves"]) == copy.waves("fill", fill["access"], (rows, columns))
+        if use["conflicts"] != "undecided":
+            assert (use["degree"], use["waves"]) == copy.waves("use", use["access"], (rows, columns))
+            assert (use["conflicts"] == "none") == (use["degree"] == 1)
 
 
 @pytest.mark.parametrize("change, message", [
     (('scope="shared"', 'scope="global"'), "memory with banks is in scope 'shared'"),
     (('"threadIdx.x"', '"blockIdx.y"'), "no loop over threads accesses 'S'"),
-    (("T.thread_binding(8, \"threadIdx.x\")", "T.thread_binding(5, \"threadIdx.x\")"), "whole number of warps"),
+    (("T.thread_binding(8, \"threadIdx.x\")", "T.thread_binding(5, \"threadIdx.x\")"), "an access is not linear in bits"),
 ])
 def test_refused(change, message):
     text = Copy(8, 8, (8, 1)).source().replace('T.thread_binding(1, "threadIdx.y")', "range(1)")
