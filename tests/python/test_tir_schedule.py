@@ -996,3 +996,5 @@ def test_what_is_no_reference_is_refused(thing):
     for ask in (schedule.get, schedule.remove_rv):
         with pytest.raises(TypeError, match="expected a block, a loop or an integer of the schedule, not"):
             ask(thing)
+    with pytest.raises(TypeError, match="'block' is a block, not LoopRV"):
+        schedule.reindex_cache_write(schedule.get_loops("product")[0], 0, "local", lambda *i: i)

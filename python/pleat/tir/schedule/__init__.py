@@ -184,6 +184,8 @@ class Schedule:
     def _map_rank(self, step, bound):
         """The number of inputs of the index map of a step: the axes of its buffer, or the variables of its block."""
         block = self.get(bound["block"])
+        if not hasattr(block, "iter_vars"):
+            raise TypeError(f"{step}: 'block' is a block, not {bound['block']!r}")
         if step != "transform_layout":
             return len(block.iter_vars)
         kind, number = bound["buffer"] if isinstance(bound["buffer"], tuple) else (None, bound["buffer"])
