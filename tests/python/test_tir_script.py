@@ -438,6 +438,14 @@ def test_exceptions_of_captured_functions_are_the_cause():
     assert isinstance(error.value.__cause__, KeyError)
 
 
+def test_python_branches_on_constants():
+    assert T.bool(True) == True and not T.bool(False) and T.int64(-3) == -3 and T.int32(3) < 4  # noqa: E712
+    assert not T.bool(True) != T.bool(True) and T.int8(5) >= 5 and not T.int32(0) and 4 <= T.uint8(4)
+    for unknown in (T.vscale() == 1, T.float32(0.5) == 0.5, T.int32(1) + T.int32(2) == 3):
+        with pytest.raises(TypeError, match="known only when the program runs"):
+            bool(unknown)
+
+
 def test_python_cannot_branch_on_values_of_the_program():
     def positive(x):
         return x if x > 0 else 0

@@ -2,6 +2,7 @@
 """Python values as the text of expressions in a script, and the script's own names as Python values."""
 import inspect
 import math
+import operator
 import re
 
 from pleat._library import PleatError
@@ -9,7 +10,24 @@ from pleat._library import PleatError
 BINARY = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
           "pow": "**", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
 _CONSTANT = re.compile(r"(?:\w+\.)*u?int\d+\((-?\d+)\)")  # an integer with its type
+_NUMBER = re.compile(r"(?:\w+\.)*(?:bool|u?int\d+)\((?:(-?\d+|True|False)|\((-\d+)\))\)")  # the same, or a truth value
+_COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+            ">=": operator.ge}
+_NUMBERS = re.compile(r"\((-?\d+|True|False) (==|!=|<=|>=|<|>) \(?(-?\d+|True|False)\)?\)")
 COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+
+
+def _truth(text):
+    """The truth value of a constant, or of a comparison of two; None for other texts."""
+    text = _NUMBER.sub(lambda found: found[1] or found[2], text)
+    found = _NUMBERS.fullmatch(text)
+    if found:
+        return _COMPARE[found[2]](_number(found[1]), _number(found[3]))
+    return bool(_number(text)) if _NUMBERS.fullmatch(f"({text} == 0)") else None
+
+
+def _number(text):
+    return text == "True" if text in ("True", "False") else int(text)
 
 
 class Value:
@@ -48,6 +66,9 @@ class Value:
         raise TypeError(f"`{self}` is known only when the program runs: it is no Python sequence")
 
     def __bool__(self):
+        truth = _truth(self._text())
+        if truth is not None:
+            return truth
         raise TypeError(f"`{self}` is known only when the program runs: use T.if_then_else, T.And, "
                         "T.Or or T.Not")
 

@@ -15,6 +15,13 @@ class DepKind(enum.IntEnum):
     OPAQUE = 3
 
 
+class ScheduleDebugMask(enum.IntFlag):
+    """The checks that TVM makes after each step. Pleat proves each step and verifies its result whatever the mask
+    says."""
+    VERIFY_SREF_TREE = 1
+    VERIFY_CACHED_FLAGS = 2
+
+
 class Dependency:
     """A block `dst` that depends on an earlier one, `src`; both are places."""
 
