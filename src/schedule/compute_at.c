@@ -181,12 +181,11 @@ static bool covers_domain(Move *move) {
 // The blocks without inner blocks, where the moved block stands for those inside of it.
 static void other_blocks(Move *move, StmtArray *out) {
   Arena *arena = &move->schedule->context->arena;
-  StmtArray all = {0};
+  StmtArray all = {0}, inside = {0};
   blocks_innermost(arena, move->schedule->func->body, &all);
+  blocks_innermost(arena, path_end(&move->block), &inside);
   for (int i = 0; i < all.count; i++) {
-    Path path;
-    path_to_block(move->schedule, all.items[i]->as.block->name, &path);
-    if (!is_below(&path, path_end(&move->block)))
+    if (block_number(&inside, all.items[i]->as.block) < 0)
       array_push(arena, out, all.items[i]);
     else if (block_number(out, move->moved) < 0)
       array_push(arena, out, path_end(&move->block));
@@ -514,6 +513,15 @@ static bool inputs_stay(Move *move, const PtrArray *inputs) {
   return true;
 }
 
+// Does the block read a result of the moved one, or write one of its inputs?
+static bool is_related(const Move *move, const Block *other, const PtrArray *inputs) {
+  bool found = false;
+  for (int k = 0; k < move->moved->write_count; k++)
+    found |= block_touches(other, move->moved->writes[k].buffer, false);
+  for (int k = 0; k < inputs->count; k++) found |= block_touches(other, inputs->items[k], true);
+  return found;
+}
+
 static bool check_producer(Move *move, const StmtArray *blocks, int *first_consumer) {
   Schedule *schedule = move->schedule;
   Arena *arena = &schedule->context->arena;
@@ -523,7 +531,7 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
   *first_consumer = -1;
   for (int i = 0; i < blocks->count; i++) {
     const Block *other = blocks->items[i]->as.block;
-    if (other == move->moved) continue;
+    if (other == move->moved || !is_related(move, other, &inputs)) continue;
     Path path;
     path_to_block(schedule, other->name, &path);
     bool below = is_below(&path, path_end(&move->loop));
@@ -868,7 +876,7 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
   *last_producer = -1;
   for (int i = 0; i < blocks->count; i++) {
     const Block *other = blocks->items[i]->as.block;
-    if (other == move->moved) continue;
+    if (other == move->moved || !is_related(move, other, &inputs)) continue;
     Path path;
     path_to_block(schedule, other->name, &path);
     bool below = is_below(&path, path_end(&move->loop));
@@ -924,10 +932,10 @@ static bool has_other_values(Move *move, const StmtArray *blocks, const Buffer *
   if (buffer_is_parameter(move->schedule, buffer)) return true;
   for (int i = 0; i < blocks->count; i++) {
     Path path;
-    path_to_block(move->schedule, blocks->items[i]->as.block->name, &path);
-    if (!is_below(&path, path_end(&move->loop)) &&
-        block_touches(blocks->items[i]->as.block, buffer, true))
-      return true;
+    const Block *block = blocks->items[i]->as.block;
+    if (!block_touches(block, buffer, true)) continue;
+    path_to_block(move->schedule, block->name, &path);
+    if (!is_below(&path, path_end(&move->loop))) return true;
   }
   return false;
 }

@@ -104,12 +104,11 @@ bool move_inputs_are_stored(Move *move, const StmtArray *blocks) {
   for (int i = 0; i < blocks->count; i++) {
     const Block *other = blocks->items[i]->as.block;
     Path path;
-    if (other == move->moved || !path_to_block(move->schedule, other->name, &path) ||
-        !shares_loop(move, &path, depth))
-      continue;
     for (int k = 0; k < inputs.count; k++) {
       const Buffer *input = inputs.items[k];
-      if (!block_touches(other, input, true)) continue;
+      if (other == move->moved || !block_touches(other, input, true) ||
+          !path_to_block(move->schedule, other->name, &path) || !shares_loop(move, &path, depth))
+        continue;
       return computes_in_time(move, depth) ||
              move_refuse(move, arena_printf(&move->schedule->context->arena,
                                             "it may read elements of '%s' there that block '%s' "
