@@ -156,10 +156,11 @@ static bool touched_outside(Schedule *schedule, const Path *path, int depth, con
   blocks_innermost(&schedule->context->arena, schedule->func->body, &blocks);
   for (int i = 0; i < blocks.count; i++) {
     Path other;
-    path_to_block(schedule, blocks.items[i]->as.block->name, &other);
-    bool inside = depth < other.count && other.items[depth] == path->items[depth];
-    if (inside || !block_touches(blocks.items[i]->as.block, buffer, write)) continue;
-    *who = blocks.items[i]->as.block->name;
+    const Block *block = blocks.items[i]->as.block;
+    if (!block_touches(block, buffer, write)) continue;
+    path_to_block(schedule, block->name, &other);
+    if (depth < other.count && other.items[depth] == path->items[depth]) continue;
+    *who = block->name;
     return true;
   }
   return false;
