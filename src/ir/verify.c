@@ -81,11 +81,28 @@ static void check_lanes_of_elements(Verifier *verifier, const Buffer *buffer) {
   verifier->pos = outer;
 }
 
+// Whether offsets of all elements, in bytes, fit 64 bits; extents that are no numbers count as 1.
+static bool has_addresses(const Buffer *buffer) {
+  int64_t bytes = MAX_OF(dtype_bytes(buffer->type), 1), size = bytes, extent, stride, span;
+  for (int i = 0; i < buffer->rank; i++) {
+    if (!expr_as_int(buffer->shape[i], &extent)) continue;
+    if (extent <= 0) return true;
+    if (!mul_fits(size, extent, &size)) return false;
+    bool strided = buffer->strides && expr_as_int(buffer->strides[i], &stride);
+    if (strided && (!mul_fits(extent, stride, &span) || !mul_fits(span, bytes, &span)))
+      return false;
+  }
+  return true;
+}
+
 static void check_buffer(Verifier *verifier, const Buffer *buffer) {
   check_lanes_of_elements(verifier, buffer);
   if (!map_find(&verifier->variables, buffer->data))
     report(verifier, "the data of buffer '%s' is not defined", buffer->name);
   check_exprs(verifier, buffer->shape, buffer->rank);
+  if (!has_addresses(buffer))
+    report(verifier, "the elements of buffer '%s' have no addresses of 64 bits: it is too large",
+           buffer->name);
   if (buffer->strides) check_exprs(verifier, buffer->strides, buffer->rank);
   check_expr(verifier, buffer->offset);
   for (int i = 0; i < buffer->separator_count; i++) {
