@@ -235,15 +235,33 @@ static Operand compare_types(Parser *parser, const PyNode *node) {
   return (Operand){expr_bool(parser->context, dtype_equal(a, b) == !strcmp(node->text, "=="))};
 }
 
-// 2**31 is a number of Python. False for other operands, and where the result does not fit int64.
-static bool literal_power(Parser *parser, Operand a, Operand b, Operand *result) {
-  int64_t base, exponent, power = 1;
-  if (!a.e || !b.e || !a.is_literal || !b.is_literal) return false;
-  if (!expr_as_int(a.e, &base) || !expr_as_int(b.e, &exponent) || exponent < 0 || exponent > 64)
-    return false;
+static bool power_fits(int64_t base, int64_t exponent, int64_t *out) {
+  int64_t power = 1;
+  if (exponent < 0 || exponent > 64) return false;
   for (int64_t i = 0; i < exponent; i++)
     if (!mul_fits(power, base, &power)) return false;
-  *result = literal(expr_index(parser->context, power));
+  *out = power;
+  return true;
+}
+
+// 2**31 and 1 << 31 are numbers of Python. False for other operators and operands, and where the
+// result does not fit int64.
+static bool literal_operator(Parser *parser, ExprOp op, Operand a, Operand b, Operand *result) {
+  int64_t x, y, value;
+  if (!a.e || !b.e || !a.is_literal || !b.is_literal) return false;
+  if (!expr_as_int(a.e, &x) || !expr_as_int(b.e, &y)) return false;
+  bool shifts = op == EXPR_SHIFT_LEFT || op == EXPR_SHIFT_RIGHT;
+  if (shifts && (y < 0 || y > 62)) return false;
+  if (op == EXPR_BIT_AND || op == EXPR_BIT_OR)
+    value = op == EXPR_BIT_AND ? x & y : x | y;
+  else if (op == EXPR_BIT_XOR)
+    value = x ^ y;
+  else if (op == EXPR_SHIFT_RIGHT)
+    value = floor_div(x, (int64_t)1 << y);
+  else if (op == EXPR_SHIFT_LEFT ? !mul_fits(x, (int64_t)1 << y, &value)
+                                 : op != EXPR_POW || !power_fits(x, y, &value))
+    return false;
+  *result = literal(expr_index(parser->context, value));
   return true;
 }
 
@@ -257,8 +275,8 @@ static Operand binary_operator(Parser *parser, const PyNode *node) {
     return nothing;
   }
   Operand a = parse_operand(parser, node->items[0]), b = parse_operand(parser, node->items[1]);
-  Operand power;
-  if (op == EXPR_POW && literal_power(parser, a, b, &power)) return power;
+  Operand number;
+  if (literal_operator(parser, op, a, b, &number)) return number;
   return parse_binary(parser, node, op, a, b);
 }
 

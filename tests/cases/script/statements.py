@@ -71,3 +71,10 @@ def kinds(A: T.Buffer((13,), "float32"), B: T.Buffer((13,), "bfloat16"), h: T.ha
     A[6] = T.min_value("float32") + T.max_value("float32") + T.infinity("float32")
     i: T.int32 = T.Cast("int32", A[0])
     A[7] = T.Cast("float32", 1 + (i + (2 - (3 - i))) * (i * (4 // (i % 5))))
+
+
+# Operators on numbers of Python are computed, those on a program's values are not.
+@T.prim_func
+def numbers(A: T.Buffer((1 << 4,), "int32")):
+    for i in range(1 << 3 | 1):
+        A[i & 7] = (i << 2) + (7 & 3) + (5 ^ 1) + (-7 >> 1) + (1 << 40 >> 38) + T.shift_left(1, 3) + 2 ** 5
