@@ -186,16 +186,15 @@ void run_constant(Machine *machine, const InterpStep *step) {
 
 void bind_vars(Machine *machine, const BlockStep *block) {
   for (int i = 0; i < block->var_count; i++) node_value(machine, block->vars[i].value);
-  for (int i = 0; i < block->var_count; i++)
-    machine->frame[block->vars[i].slot] = machine->frame[block->vars[i].value->out];
 }
 
 // True in a reduction's first iteration for an element, where every reduction variable has its
 // minimum.
 bool block_is_first(Machine *machine, const BlockStep *block) {
-  for (int i = 0; i < block->var_count; i++) {
+  for (int i = block->var_count - 1; i >= 0; i--) { // the innermost loops' variables change most
     const BoundVar *var = &block->vars[i];
-    if (var->min && machine->frame[var->slot].i != node_value(machine, var->min)->i) return false;
+    if (var->min && machine->frame[var->value->out].i != node_value(machine, var->min)->i)
+      return false;
   }
   return true;
 }
@@ -235,13 +234,14 @@ void run_block(Machine *machine, const InterpStep *step) {
   const BlockStep *block = step->as.block;
   machine->stmt = step->stmt;
   if (block->predicate && !node_value(machine, block->predicate)->i) return;
-  FrameScope scope = scope_enter(machine);
+  bool has_memory = block->alloc_count || block->match_count;
+  FrameScope scope = has_memory ? scope_enter(machine) : (FrameScope){0};
   bind_vars(machine, block);
   for (int i = 0; i < block->alloc_count; i++) make_storage(machine, &block->allocs[i]);
   for (int i = 0; i < block->match_count; i++) bind_match(machine, &block->matches[i]);
   if (block->init && block_is_first(machine, block)) run(machine, block->init);
   run(machine, block->body);
-  scope_leave(machine, scope);
+  if (has_memory) scope_leave(machine, scope);
 }
 
 // ---- Calls ------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@
 
 #include "ir/ir.h"
 
+#include <string.h>
+
 // An argument: a tensor, or (rank 0) a scalar. The memory is borrowed from the caller.
 typedef struct InterpTensor {
   DType type;
@@ -56,16 +58,51 @@ bool interp_run(Context *context, const Module *module, const PrimFunc *func,
 
 // ---- Numbers of any type in memory ------------------------------------------------------------
 
-double number_round(DType type, double value); // the nearest value of a floating type
+double number_round_small(DType type, double value); // to a type of fewer than 32 bits
+double number_load_small(DType type, const void *data);
+
+// The nearest value of a floating type.
+static inline double number_round(DType type, double value) {
+  if (type.bits == 32) return (double)(float)value;
+  return type.bits == 64 ? value : number_round_small(type, value);
+}
+
+// The value modulo 2^bits of an integer type; bool: 0 or 1.
+static inline int64_t number_wrap(DType type, int64_t value) {
+  if (type.code == TYPE_BOOL) return value != 0;
+  if (type.bits >= 64 || !dtype_is_int(type)) return value;
+  int unused = 64 - type.bits;
+  uint64_t shifted = (uint64_t)value << unused;
+  return type.code == TYPE_UINT ? (int64_t)(shifted >> unused) : (int64_t)shifted >> unused;
+}
+
+// An element of a floating type.
+static inline double number_load_float(DType type, const void *data) {
+  float single;
+  double value;
+  if (type.bits == 32) return memcpy(&single, data, sizeof single), (double)single;
+  return type.bits == 64 ? (memcpy(&value, data, sizeof value), value)
+                         : number_load_small(type, data);
+}
+
+// An element of an integer type or bool.
+static inline int64_t number_load_int(DType type, const void *data) {
+  uint64_t bits = 0;
+  if (type.bits == 32)
+    memcpy(&bits, data, 4);
+  else if (type.bits == 64)
+    memcpy(&bits, data, 8);
+  else
+    memcpy(&bits, data, (size_t)dtype_bytes(dtype_lanes(type, 1)));
+  return number_wrap(type, (int64_t)bits);
+}
 // A float as an element of an integer type: its whole part modulo 2^bits. NaN and numbers beyond
 // int32 (for types of more than 32 bits, beyond int64) give the least int32 (int64) modulo 2^bits;
 // uint32 and uint64 have their own range, and 0 above it. This is what NumPy and ONNX Runtime
 // compute on x86, where ONNX and C leave the result open.
 int64_t number_of_float(DType type, double value);
-int64_t number_wrap(DType type, int64_t value);   // modulo 2^bits of an integer type; bool: 0 or 1
 double number_load(DType type, const void *data); // one element as a double (int64: rounded)
 void number_store(DType type, void *data, double value);
-int64_t number_load_int(DType type, const void *data); // of integers and bool
 void number_store_int(DType type, void *data, int64_t value);
 uint64_t number_bits(DType type, double value); // the encoding of a floating type's value
 

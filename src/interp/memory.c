@@ -21,7 +21,7 @@ InterpStorage *storage_new(Machine *machine, Str name, DType type, int64_t bytes
   return storage;
 }
 
-static int64_t lane_index(const Machine *machine, const InterpNode *index, int lane) {
+static inline int64_t lane_index(const Machine *machine, const InterpNode *index, int lane) {
   return machine->frame[index->out + (index->lanes == 1 ? 0 : lane)].i;
 }
 
@@ -46,9 +46,10 @@ int64_t access_address(Machine *machine, const InterpAccess *access, int lane, b
   int64_t element = access->offset ? machine->frame[access->offset->out].i : 0;
   for (int i = 0; i < access->rank; i++) {
     int64_t index = lane_index(machine, access->indices[i], lane);
-    int64_t extent = machine->frame[access->shape[i]->out].i;
+    bool fixed = access->fixed;
+    int64_t extent = fixed ? access->extents[i] : machine->frame[access->shape[i]->out].i;
     if (check && (index < 0 || index >= extent)) fail_outside(machine, access, lane);
-    element += index * machine->frame[access->strides[i]->out].i;
+    element += index * (fixed ? access->steps[i] : machine->frame[access->strides[i]->out].i);
   }
   const InterpScalar *handle = machine->frame + access->data;
   int64_t size = (int64_t)access->element_bytes * access->element_lanes;
@@ -60,14 +61,31 @@ int64_t access_address(Machine *machine, const InterpAccess *access, int lane, b
   return address;
 }
 
+// The same at scalar indices, which are evaluated here, for a fixed access: an index of which no
+// bound holds is left to access_address, which reports it.
+static inline int64_t fixed_address(Machine *machine, const InterpAccess *access) {
+  uint64_t element = (uint64_t)access->start;
+  bool inside = true;
+  for (int i = 0; i < access->rank; i++) {
+    uint64_t index = node_value(machine, access->indices[i])->u;
+    inside &= index < (uint64_t)access->extents[i];
+    element += index * (uint64_t)access->steps[i];
+  }
+  const InterpScalar *handle = machine->frame + access->data;
+  int64_t size = access->element_bytes, address = handle[1].i + (int64_t)(element * (uint64_t)size);
+  inside &= address >= 0 && address <= handle[0].storage->bytes - size;
+  return inside ? address : access_address(machine, access, 0, true);
+}
+
 // Evaluates indices, shape, strides and offset; returns the number of lanes of the indices.
 static int access_prepare(Machine *machine, const InterpAccess *access) {
   int lanes = 1;
   for (int i = 0; i < access->rank; i++) {
     node_value(machine, access->indices[i]);
+    lanes = MAX_OF(lanes, access->indices[i]->lanes);
+    if (access->fixed) continue;
     node_value(machine, access->shape[i]);
     node_value(machine, access->strides[i]);
-    lanes = MAX_OF(lanes, access->indices[i]->lanes);
   }
   if (access->offset) node_value(machine, access->offset);
   return lanes;
@@ -80,17 +98,29 @@ static void check_written(Machine *machine, const InterpAccess *access,
                index_list(machine, access->indices, access->rank, lane));
 }
 
+static inline void load_value(DType type, const void *data, InterpScalar *out) {
+  if (dtype_is_float(type))
+    out->f = number_load_float(type, data);
+  else
+    out->i = number_load_int(type, data);
+}
+
 static void load_element(Machine *machine, const InterpAccess *access, DType type, int lane,
                          InterpScalar *out) {
   int64_t address = access_address(machine, access, lane, true);
   const InterpStorage *storage = machine->frame[access->data].storage;
   for (int i = 0; i < access->element_lanes; i++, address += access->element_bytes) {
     check_written(machine, access, storage, address, lane);
-    if (dtype_is_float(type))
-      out[i].f = number_load(type, storage->data + address);
-    else
-      out[i].i = number_load_int(type, storage->data + address);
+    load_value(type, storage->data + address, &out[i]);
   }
+}
+
+void eval_load_scalar(Machine *machine, const InterpNode *node) {
+  const InterpAccess *access = node->as.access;
+  int64_t address = fixed_address(machine, access);
+  const InterpStorage *storage = machine->frame[access->data].storage;
+  check_written(machine, access, storage, address, 0);
+  load_value(node->type, storage->data + address, machine->frame + node->out);
 }
 
 void eval_load(Machine *machine, const InterpNode *node) {
@@ -109,9 +139,8 @@ void eval_address_of(Machine *machine, const InterpNode *node) {
   out[1].i = access_address(machine, node->as.access, 0, false);
 }
 
-static void store_element(Machine *machine, const InterpAccess *access, int lane,
+static void store_element(Machine *machine, const InterpAccess *access, int64_t address,
                           const InterpScalar *value) {
-  int64_t address = access_address(machine, access, lane, true);
   DType type = dtype_lanes(access->buffer->type, 1);
   InterpStorage *storage = machine->frame[access->data].storage;
   if (storage->constant)
@@ -129,8 +158,13 @@ void run_store(Machine *machine, const InterpStep *step) {
   const InterpAccess *access = step->as.store.access;
   machine->stmt = step->stmt;
   const InterpScalar *value = node_value(machine, step->as.store.value);
+  if (access->is_scalar) {
+    store_element(machine, access, fixed_address(machine, access), value);
+    return;
+  }
   int lanes = access_prepare(machine, access), each = access->element_lanes;
   int spread = step->as.store.value->lanes == 1 ? 0 : each; // a scalar goes to every lane
   for (int lane = 0; lane < lanes; lane++)
-    store_element(machine, access, lane, value + lane * spread);
+    store_element(machine, access, access_address(machine, access, lane, true),
+                  value + lane * spread);
 }

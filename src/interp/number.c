@@ -5,19 +5,9 @@
 
 #include <math.h>
 
-double number_round(DType type, double value) {
-  if (type.bits == 32) return (float)value;
-  if (type.bits == 64) return value;
+double number_round_small(DType type, double value) {
   FloatFormat format = *dtype_small_float(type);
   return float_decode(format, float_encode(format, value));
-}
-
-int64_t number_wrap(DType type, int64_t value) {
-  if (type.code == TYPE_BOOL) return value != 0;
-  if (type.bits >= 64 || !dtype_is_int(type)) return value;
-  int unused = 64 - type.bits;
-  uint64_t shifted = (uint64_t)value << unused;
-  return type.code == TYPE_UINT ? (int64_t)(shifted >> unused) : (int64_t)shifted >> unused;
 }
 
 // The whole part; NaN and numbers beyond the integers of `bits` bits give the least of these.
@@ -42,35 +32,19 @@ uint64_t number_bits(DType type, double value) {
   return float_encode(*dtype_small_float(type), value);
 }
 
-int64_t number_load_int(DType type, const void *data) {
-  uint64_t bits = 0;
-  memcpy(&bits, data, (size_t)dtype_bytes(dtype_lanes(type, 1)));
-  return number_wrap(type, (int64_t)bits);
-}
-
 void number_store_int(DType type, void *data, int64_t value) {
   int64_t wrapped = number_wrap(type, value);
   memcpy(data, &wrapped, (size_t)dtype_bytes(dtype_lanes(type, 1)));
 }
 
-static double float_load(DType type, const void *data) {
-  float single;
-  double value;
+double number_load_small(DType type, const void *data) {
   uint64_t bits = 0;
-  if (type.bits == 32) {
-    memcpy(&single, data, 4);
-    return single;
-  }
-  if (type.bits == 64) {
-    memcpy(&value, data, 8);
-    return value;
-  }
   memcpy(&bits, data, (size_t)dtype_bytes(dtype_lanes(type, 1)));
   return float_decode(*dtype_small_float(type), (uint32_t)bits);
 }
 
 double number_load(DType type, const void *data) {
-  if (dtype_is_float(type)) return float_load(type, data);
+  if (dtype_is_float(type)) return number_load_float(type, data);
   int64_t value = number_load_int(type, data);
   return type.code == TYPE_UINT ? (double)(uint64_t)value : (double)value;
 }

@@ -40,6 +40,9 @@ typedef struct InterpAccess {
   int rank;
   InterpNode **indices, **shape, **strides, *offset;
   int element_bytes, element_lanes;
+  bool fixed;                      // shape, strides and offset are constants:
+  int64_t *extents, *steps, start; // in elements
+  bool is_scalar;                  // fixed, and one value at scalar indices
 } InterpAccess;
 
 struct InterpNode {
@@ -79,13 +82,12 @@ typedef struct BoundMatch { // a view that is made on entry to a block
 } BoundMatch;
 
 typedef struct BoundVar {
-  int slot;
   InterpNode *value, *min; // min: for reduction variables only, else NULL
 } BoundVar;
 
 typedef struct BlockStep {
   int var_count, alloc_count, match_count;
-  BoundVar *vars;
+  BoundVar *vars; // each has the slot of its value
   BoundBuffer *allocs;
   BoundMatch *matches;
   InterpNode *predicate;
@@ -200,6 +202,7 @@ EvalFn eval_function(const Expr *e, InterpNode *node);
 InterpStorage *storage_new(Machine *machine, Str name, DType type, int64_t bytes);
 int64_t access_address(Machine *machine, const InterpAccess *access, int lane, bool check);
 void eval_load(Machine *machine, const InterpNode *node);
+void eval_load_scalar(Machine *machine, const InterpNode *node); // of a scalar access
 void eval_address_of(Machine *machine, const InterpNode *node);
 // packed.c. A handle to memory of the caller; fields of packed arguments, and pointers to them.
 void handle_of_memory(Machine *machine, void *memory, InterpScalar *out);

@@ -22,7 +22,7 @@ int slot_bind(Resolver *resolver, const Expr *var) {
   return slot;
 }
 
-static void slot_share(Resolver *resolver, const Expr *var, int slot) {
+void slot_share(Resolver *resolver, const Expr *var, int slot) {
   map_put(&resolver->slots, var, (intptr_t)slot + 1);
 }
 
@@ -83,6 +83,19 @@ static void use_memory(Resolver *resolver, const Expr *data) {
   }
 }
 
+// Notes shape, strides and offset where all of them are constants.
+static void fix_access(InterpAccess *access, const Buffer *buffer, Expr *const *strides,
+                       Arena *arena) {
+  access->extents = arena_array(arena, int64_t, access->rank);
+  access->steps = arena_array(arena, int64_t, access->rank);
+  access->fixed = !buffer->offset || expr_as_int(buffer->offset, &access->start);
+  for (int i = 0; i < access->rank; i++)
+    access->fixed &= expr_as_int(buffer->shape[i], &access->extents[i]) &&
+                     access->extents[i] >= 0 && expr_as_int(strides[i], &access->steps[i]);
+  access->is_scalar = access->fixed && access->element_lanes == 1;
+  for (int i = 0; i < access->rank; i++) access->is_scalar &= access->indices[i]->lanes == 1;
+}
+
 InterpAccess *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices, int rank) {
   InterpAccess *access = arena_new(resolver->arena, InterpAccess);
   if (rank != buffer->rank)
@@ -101,13 +114,14 @@ InterpAccess *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *in
   access->offset = buffer->offset ? resolve_expr(resolver, buffer->offset) : NULL;
   access->element_lanes = buffer->type.lanes;
   access->element_bytes = dtype_bytes(buffer->type);
+  fix_access(access, buffer, strides, resolver->arena);
   return access;
 }
 
 static InterpNode *resolve_load(Resolver *resolver, const Expr *e) {
   InterpNode *node = node_new(resolver, e);
   node->as.access = resolve_access(resolver, e->as.buffer, e->args, e->count);
-  node->eval = eval_load;
+  node->eval = node->as.access->is_scalar ? eval_load_scalar : eval_load;
   node->out = slot_new(resolver, node->lanes);
   return node;
 }

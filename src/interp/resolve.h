@@ -37,6 +37,7 @@ typedef struct Resolver {
 } Resolver;
 
 int slot_new(Resolver *resolver, int width);
+void slot_share(Resolver *resolver, const Expr *var, int slot); // uses a slot that has its value
 int slot_bind(Resolver *resolver, const Expr *var); // the variable's slot, made when it is new
 int slot_of(Resolver *resolver, const Expr *var); // fails when the variable is not bound
 bool slot_is_bound(Resolver *resolver, const Expr *var);

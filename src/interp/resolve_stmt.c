@@ -213,7 +213,7 @@ static void resolve_block_vars(Resolver *resolver, const Block *block, BlockStep
   for (int i = 0; i < block->var_count; i++)
     step->vars[i].value = resolve_expr(resolver, block->vars[i].binding);
   for (int i = 0; i < block->var_count; i++) {
-    step->vars[i].slot = slot_bind(resolver, block->vars[i].var);
+    slot_share(resolver, block->vars[i].var, step->vars[i].value->out);
     if (block->vars[i].kind == ITER_REDUCTION)
       step->vars[i].min = resolve_expr(resolver, block->vars[i].min);
   }
