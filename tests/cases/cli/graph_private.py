@@ -1,6 +1,6 @@
-# RUN: pleat plan %s | head -3
-# RUN: pleat plan %s --why h | head -3
-# RUN: pleat plan %s --why b=NHWC
+# RUN: pleat plan %s --cpu avx2 | head -3
+# RUN: pleat plan %s --cpu avx2 --why h | head -3
+# RUN: pleat plan %s --cpu avx2 --why b=NHWC
 # RUN 1: pleat plan %s --why bb=NHWC
 # Private functions are not taken for the function that is meant. `h` is the result of one, and `b`
 # has no memory of its own.
