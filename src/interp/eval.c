@@ -123,6 +123,13 @@ TEST(float_le, f, <=)
 TEST(float_gt, f, >)
 TEST(float_ge, f, >=)
 
+void eval_sum(Machine *machine, const InterpNode *node) {
+  uint64_t sum = (uint64_t)node->as.sum.constant;
+  for (int i = 0; i < node->count; i++)
+    sum += operand(machine, node, i)->u * (uint64_t)node->as.sum.factors[i];
+  machine->frame[node->out].i = number_wrap(node->type, (int64_t)sum);
+}
+
 // ---- Logic and choice -------------------------------------------------------------------------
 
 static void short_cut(Machine *machine, const InterpNode *node, int64_t decides) {

@@ -59,6 +59,9 @@ struct InterpNode {
     int *lane_numbers; // SHUFFLE
     Exchange exchange;
     int64_t offset; // of a field, in bytes
+    struct {
+      int64_t constant, *factors; // of each operand
+    } sum;
   } as;
 };
 
@@ -198,6 +201,7 @@ struct Machine {
 InterpProgram *program_resolve(Machine *machine, const PrimFunc *func);
 // eval.c. The evaluator of e's operation for its types, or NULL; may set node->as.
 EvalFn eval_function(const Expr *e, InterpNode *node);
+void eval_sum(Machine *machine, const InterpNode *node); // of scalar integers times factors
 // memory.c
 InterpStorage *storage_new(Machine *machine, Str name, DType type, int64_t bytes);
 int64_t access_address(Machine *machine, const InterpAccess *access, int lane, bool check);

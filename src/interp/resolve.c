@@ -303,6 +303,60 @@ static InterpNode *resolve_intrinsic(Resolver *resolver, const Expr *e) {
                e->as.s);
 }
 
+// ---- Sums of scalar integers, such as the indices of buffers with one axis: additions,
+// subtractions and products with constants are one node. Modulo 2^bits, they may be done in any
+// order.
+
+typedef struct SumTerms {
+  Array(InterpNode *) operands;
+  Array(int64_t) factors;
+  int64_t constant;
+} SumTerms;
+
+static void add_operand(Resolver *resolver, SumTerms *sum, InterpNode *node, int64_t factor) {
+  for (int i = 0; i < sum->operands.count && !node->eval; i++)
+    if (!sum->operands.items[i]->eval && sum->operands.items[i]->out == node->out) {
+      sum->factors.items[i] = (int64_t)((uint64_t)sum->factors.items[i] + (uint64_t)factor);
+      return;
+    }
+  array_push(resolver->arena, &sum->operands, node);
+  array_push(resolver->arena, &sum->factors, factor);
+}
+
+static void add_to_sum(Resolver *resolver, SumTerms *sum, const Expr *e, int64_t factor) {
+  int64_t number;
+  bool negative = e->op == EXPR_SUB;
+  if (expr_as_int(e, &number)) {
+    sum->constant = (int64_t)((uint64_t)sum->constant + (uint64_t)number * (uint64_t)factor);
+  } else if (e->op == EXPR_ADD || negative) {
+    add_to_sum(resolver, sum, e->args[0], factor);
+    add_to_sum(resolver, sum, e->args[1], negative ? (int64_t)(0 - (uint64_t)factor) : factor);
+  } else if (e->op == EXPR_MUL && expr_as_int(e->args[1], &number)) {
+    add_to_sum(resolver, sum, e->args[0], (int64_t)((uint64_t)factor * (uint64_t)number));
+  } else {
+    add_operand(resolver, sum, resolve_expr(resolver, e), factor);
+  }
+}
+
+static bool is_sum(const Expr *e) {
+  if (e->type.lanes != 1 || !dtype_is_int(e->type)) return false;
+  return e->op == EXPR_ADD || e->op == EXPR_SUB ||
+         (e->op == EXPR_MUL && e->args[1]->op == EXPR_INT);
+}
+
+static InterpNode *resolve_sum(Resolver *resolver, const Expr *e) {
+  InterpNode *node = node_new(resolver, e);
+  SumTerms sum = {0};
+  add_to_sum(resolver, &sum, e, 1);
+  node->count = sum.operands.count;
+  node->args = sum.operands.items;
+  node->as.sum.factors = sum.factors.items;
+  node->as.sum.constant = sum.constant;
+  node->eval = eval_sum;
+  node->out = slot_new(resolver, 1);
+  return node;
+}
+
 static InterpNode *resolve_plain(Resolver *resolver, const Expr *e) {
   InterpNode *node = node_new(resolver, e);
   bool is_lazy = e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_AND || e->op == EXPR_OR;
@@ -337,7 +391,7 @@ InterpNode *resolve_expr(Resolver *resolver, const Expr *e) {
   case EXPR_CALL:
   case EXPR_CALL_MODULE:
   case EXPR_CALL_PURE: return resolve_call(resolver, e);
-  default: return resolve_plain(resolver, e);
+  default: return is_sum(e) ? resolve_sum(resolver, e) : resolve_plain(resolver, e);
   }
 }
 
