@@ -284,6 +284,8 @@ static void reinterpret(Machine *machine, const InterpNode *node) {
     else
       out[lane].i = number_load_int(type, place);
   })
+  if (node->type.code == TYPE_HANDLE && out[0].i)
+    machine_fail(machine, "a number is used as a pointer");
   arena_reset(machine->arena, mark);
 }
 

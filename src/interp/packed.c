@@ -13,8 +13,10 @@ void handle_of_memory(Machine *machine, void *memory, InterpScalar *out) {
   out[1].i = 0;
 }
 
+// A handle without storage was made of the number 0.
 static uint8_t *address_of(const InterpScalar *handle) {
-  return handle[0].storage->data ? handle[0].storage->data + handle[1].i : NULL;
+  const InterpStorage *storage = handle[0].storage;
+  return storage && storage->data ? storage->data + handle[1].i : NULL;
 }
 
 static uint8_t *field_of(Machine *machine, const InterpNode *node) {

@@ -319,6 +319,12 @@ static Operand name(Parser *parser, const PyNode *node) {
   return nothing;
 }
 
+// A name that a report was about is no further fault.
+static bool is_known(Parser *parser, const PyNode *name) {
+  const Binding *binding = parser_lookup(parser, name);
+  return binding && binding->kind != BOUND_NOTHING;
+}
+
 static Operand attribute(Parser *parser, const PyNode *node) {
   Buffer *buffer = parser_buffer(parser, node->items[0]);
   if (buffer && !strcmp(node->text, "data")) return typed(buffer->data);
@@ -327,8 +333,9 @@ static Operand attribute(Parser *parser, const PyNode *node) {
     REPORT(parser, node,
            "a buffer has no value '%s'; it has data, elem_offset, shape[i], strides[i]",
            node->text);
-  else if (node->items[0]->kind == PY_NAME && !parser_member(parser, node, DIALECT_TIR))
-    parser_lookup(parser, node->items[0]);
+  else if (node->items[0]->kind == PY_NAME && !parser_member(parser, node, DIALECT_TIR) &&
+           !is_known(parser, node->items[0]))
+    return nothing;
   else if (py_dotted_name(parser->context, node))
     REPORT(parser, node, "expected a value, saw '%s'", py_dotted_name(parser->context, node));
   else

@@ -43,3 +43,12 @@ def names(A: TT.Buffer((4, 5), "float32")):
 @X.prim_func
 def other(A: TT.Buffer((4, 5), "float32")):
     pass
+
+
+@T.prim_func
+def fields(A: T.Buffer((4,), "int32"), n: T.int32):
+    A[n.q] = 1
+    A[0] = n.q + missing.q + missing.r
+    with T.block("b"):
+        v = T.axis.S(4, n)
+        T.reads(A[v.q])
