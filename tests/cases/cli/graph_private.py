@@ -1,7 +1,7 @@
 # RUN: pleat plan %s --cpu avx2 | head -3
 # RUN: pleat plan %s --cpu avx2 --why h | head -3
 # RUN: pleat plan %s --cpu avx2 --why b=NHWC
-# RUN 1: pleat plan %s --why bb=NHWC
+# RUN 1: pleat plan %s --cpu avx2 --why bb=NHWC
 # Private functions are not taken for the function that is meant. `h` is the result of one, and `b`
 # has no memory of its own.
 from pleat.script import ir as I, relax as R
