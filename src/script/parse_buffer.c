@@ -216,13 +216,17 @@ bool parse_shape(Parser *parser, const PyNode *node, Expr ***out, int *rank) {
   return true;
 }
 
-static bool check_extents(Parser *parser, const PyNode *node, const Buffer *buffer) {
-  for (int i = 0; i < buffer->rank; i++) {
+static bool check_extents(Parser *parser, const PyNode *node, Expr *const *shape, int rank) {
+  for (int i = 0; i < rank; i++) {
     int64_t extent;
-    if (expr_as_int(buffer->shape[i], &extent) && extent < 0)
+    if (expr_as_int(shape[i], &extent) && extent < 0)
       return REPORT(parser, node, "extent %lld of axis %d is negative", (long long)extent, i);
   }
   return true;
+}
+
+bool parse_extents(Parser *parser, const PyNode *node, Expr ***out, int *rank) {
+  return parse_shape(parser, node, out, rank) && check_extents(parser, node, *out, *rank);
 }
 
 static bool parse_strides(Parser *parser, const PyNode *node, Buffer *buffer) {
@@ -348,7 +352,8 @@ static Buffer *buffer_of(Parser *parser, const PyNode *node, Str name, PyNode **
   if (!*scope) scope = "global"; // as TVM means it
   Buffer *buffer = buffer_new(parser->context, name, type, shape, rank, scope);
   buffer->pos = node->pos;
-  if (!check_extents(parser, region ? node : args[AT_SHAPE], buffer)) return NULL;
+  if (!check_extents(parser, region ? node : args[AT_SHAPE], buffer->shape, buffer->rank))
+    return NULL;
   if (!parse_layout_fields(parser, args, buffer)) return NULL;
   if (args[AT_DATA] && !parse_data(parser, args[AT_DATA], buffer)) return NULL;
   return buffer;
@@ -445,7 +450,7 @@ Buffer *parse_view(Parser *parser, const PyNode *call, Buffer *source, Str name)
   view->data = source->data;
   view->offset = source->offset;
   view->tile_layout = layout;
-  return check_extents(parser, call, view) ? view : NULL;
+  return check_extents(parser, call, view->shape, view->rank) ? view : NULL;
 }
 
 // A buffer that is bound to memory of its caller, with an `offset_factor` and without

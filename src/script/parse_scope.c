@@ -70,8 +70,8 @@ static Scope thread_scope(Parser *parser, const PyNode *text, Str key, const Exp
   if (!starts || !var || node->count < 4 || node->args[3]->op != EXPR_STRING) return (Scope){0};
   Binding *binding = free_axis(parser, text, var);
   const char *thread = node->args[3]->as.s;
-  bool fits = binding && !thread_axis_fault(parser->context, thread) &&
-              dtype_is_int(var->type) && dtype_is_int(value->type);
+  bool fits = binding && !thread_axis_fault(parser->context, thread) && dtype_is_int(var->type) &&
+              dtype_is_int(value->type);
   if (!fits) return (Scope){0};
   return launch(parser, binding->name, var->type, str_intern(parser->context, thread), value);
 }
@@ -324,7 +324,7 @@ static Scope allocate_scope(Parser *parser, const PyNode *call, const PyNode *ta
   if (!py_arguments(parser->context, call, "extents dtype scope? condition? annotations?", args,
                     NULL))
     return (Scope){0};
-  if (!parse_shape(parser, args[0], &s->as.allocate.extents, &s->as.allocate.rank) ||
+  if (!parse_extents(parser, args[0], &s->as.allocate.extents, &s->as.allocate.rank) ||
       !parse_dtype(parser, args[1], &type))
     return (Scope){0};
   if (args[2] && !(scope = parse_string(parser, args[2], "a scope"))) return (Scope){0};

@@ -170,6 +170,8 @@ Expr *parse_only_element(Parser *parser, Buffer *buffer);
 Expr **parse_indices(Parser *parser, const PyNode *node, Buffer *buffer);
 bool parse_region(Parser *parser, const PyNode *node, Region *out);
 bool parse_shape(Parser *parser, const PyNode *node, Expr ***out, int *rank);
+// The same, of which numbers are at least 0.
+bool parse_extents(Parser *parser, const PyNode *node, Expr ***out, int *rank);
 // T.Buffer(…), T.alloc_buffer(…), T.decl_buffer(…), T.match_buffer(source, …), or T.Buffer[…]. The
 // source is returned in *source. A buffer without `data` gets its own data variable.
 // The one-dimensional buffer over the data variable that T.load and T.store of older programs

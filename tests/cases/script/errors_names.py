@@ -52,3 +52,4 @@ def fields(A: T.Buffer((4,), "int32"), n: T.int32):
     with T.block("b"):
         v = T.axis.S(4, n)
         T.reads(A[v.q])
+    w = T.allocate([4, -2], "int32")
