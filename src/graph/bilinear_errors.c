@@ -64,56 +64,66 @@ static float fused(double a, double b, float sum) {
 // k * step + s * stride.
 static void multiply(const Matrix matrix, int rows, int columns, const float *from, float *to,
                      int step, int stride, int count) {
-  for (int s = 0; s < count; s++)
-    for (int i = 0; i < rows; i++) {
-      float sum = 0;
-      for (int k = 0; k < columns; k++)
-        if (matrix[i][k] != 0) sum = fused(matrix[i][k], from[k * step + s * stride], sum);
-      to[i * step + s * stride] = sum;
-    }
+  for (int i = 0; i < rows; i++) {
+    float sums[BILINEAR_MOST] = {0}; // which do not wait for one another
+    for (int k = 0; k < columns; k++)
+      for (int s = 0; s < count && matrix[i][k] != 0; s++)
+        sums[s] = fused(matrix[i][k], from[k * step + s * stride], sums[s]);
+    for (int s = 0; s < count; s++) to[i * step + s * stride] = sums[s];
+  }
 }
 
-static double weight_at(const ErrorTrial *t, const float *taps, int a, int b) {
-  double sum = 0;
-  for (int i = 0; i < t->by[0]->taps; i++)
-    for (int k = 0; k < t->by[1]->taps; k++)
-      sum += t->tap[0][a][i] * t->tap[1][b][k] * taps[i * BILINEAR_MOST + k];
-  return sum;
+// Transforms the taps of a channel, along the outer axis first.
+static void transform_weights(const ErrorTrial *t, const float *taps, float *out) {
+  const BilinearAlgorithm *y = t->by[0], *x = t->by[1];
+  for (int a = 0; a < y->products; a++) {
+    double along[BILINEAR_MOST] = {0};
+    for (int i = 0; i < y->taps; i++)
+      for (int k = 0; k < x->taps; k++) along[k] += t->tap[0][a][i] * taps[i * BILINEAR_MOST + k];
+    for (int b = 0; b < x->products; b++) {
+      double sum = 0;
+      for (int k = 0; k < x->taps; k++) sum += t->tap[1][b][k] * along[k];
+      out[a * BILINEAR_MOST + b] = (float)sum;
+    }
+  }
 }
 
 static void bilinear_tile(const ErrorTrial *t, float *out) {
   const BilinearAlgorithm *y = t->by[0], *x = t->by[1];
-  float sums[TILE] = {0}, rows[TILE], tile[TILE];
+  float sums[TILE] = {0}, rows[TILE], tile[TILE], weights[TILE];
   for (int64_t c = 0; c < t->channels; c++) {
     multiply(t->data[0], y->products, y->products, t->image + c * TILE, rows, BILINEAR_MOST, 1,
              x->products);
     multiply(t->data[1], x->products, x->products, rows, tile, 1, BILINEAR_MOST, y->products);
+    transform_weights(t, t->weights + c * TILE, weights);
     for (int a = 0; a < y->products; a++)
-      for (int b = 0; b < x->products; b++) {
-        float weight = (float)weight_at(t, t->weights + c * TILE, a, b);
-        float *sum = &sums[a * BILINEAR_MOST + b];
-        *sum = fused(weight, tile[a * BILINEAR_MOST + b], *sum);
-      }
+      for (int b = 0, at = a * BILINEAR_MOST; b < x->products; b++, at++)
+        sums[at] = fused(weights[at], tile[at], sums[at]);
   }
   multiply(t->output[0], y->outputs, y->products, sums, rows, BILINEAR_MOST, 1, x->products);
   multiply(t->output[1], x->outputs, x->products, rows, out, 1, BILINEAR_MOST, y->outputs);
 }
 
-// Adds the errors of one output of the tile.
-static void compare(ErrorTrial *t, int i, int k, float bilinear) {
-  double exact = 0;
-  float direct = 0;
+// Adds the errors of a row of outputs of the tile.
+static void compare(ErrorTrial *t, int i, const float *bilinear) {
+  double exact[BILINEAR_MOST] = {0};
+  float direct[BILINEAR_MOST] = {0};
+  int outputs = t->by[1]->outputs;
   for (int64_t c = 0; c < t->channels; c++)
     for (int a = 0; a < t->by[0]->taps; a++)
       for (int b = 0; b < t->by[1]->taps; b++) {
         double w = t->weights[c * TILE + a * BILINEAR_MOST + b];
-        double x = t->image[c * TILE + (i + a) * BILINEAR_MOST + k + b];
-        exact += w * x;
-        direct = fused(w, x, direct);
+        const float *x = &t->image[c * TILE + (i + a) * BILINEAR_MOST + b];
+        for (int k = 0; k < outputs; k++) {
+          exact[k] += w * x[k];
+          direct[k] = fused(w, x[k], direct[k]);
+        }
       }
-  t->errors[0] += (direct - exact) * (direct - exact);
-  t->errors[1] += (bilinear - exact) * (bilinear - exact);
-  t->results += exact * exact;
+  for (int k = 0; k < outputs; k++) {
+    t->errors[0] += (direct[k] - exact[k]) * (direct[k] - exact[k]);
+    t->errors[1] += (bilinear[k] - exact[k]) * (bilinear[k] - exact[k]);
+    t->results += exact[k] * exact[k];
+  }
 }
 
 static void run_tile(ErrorTrial *t) {
@@ -124,8 +134,7 @@ static void run_tile(ErrorTrial *t) {
     fill(t, (int)(i % TILE), &t->weights[i], y->taps, x->taps);
   }
   bilinear_tile(t, out);
-  for (int i = 0; i < t->by[0]->outputs; i++)
-    for (int k = 0; k < t->by[1]->outputs; k++) compare(t, i, k, out[i * BILINEAR_MOST + k]);
+  for (int i = 0; i < y->outputs; i++) compare(t, i, out + i * BILINEAR_MOST);
 }
 
 static void set_numbers(const Fraction (*matrix)[BILINEAR_MOST], Matrix to) {
