@@ -6,6 +6,13 @@
 
 // ---- Types and constants
 
+// Sizes of variables are text in a type; other expressions may be written as they are.
+static bool has_variable(const Expr *e) {
+  bool found = e->op == EXPR_VAR;
+  for (int i = 0; i < e->count && !found; i++) found = has_variable(e->args[i]);
+  return found;
+}
+
 static void print_extent(Printer *printer, const Expr *e, bool quoted) {
   if (!quoted || e->op == EXPR_INT) {
     print_expr(printer, e);
@@ -70,8 +77,7 @@ static void print_term(Printer *printer, const GraphTerm *term, bool quoted) {
                 printer_valid_name(printer, term->text));
     break;
   case TERM_EXPR:
-    if (quoted && term->e->op != EXPR_STRING && term->e->op != EXPR_FLOAT &&
-        !(term->plain && term->e->op == EXPR_INT))
+    if (quoted && has_variable(term->e))
       print_extent(printer, term->e, true);
     else if (term->plain && is_lambda(term->e))
       text_puts(out, term->e->as.s);

@@ -7,3 +7,9 @@ from pleat.script import relax as R
 def main(x: R.Tensor((3, 2), "float32"), y: R.Prim((1e999, 16), "float32")):
     lv = R.nn.relu(x)
     return lv
+
+
+# An expression without variables is no text, in which a string would end.
+@R.function
+def within(y: R.Prim((1e999 % 16), "float32")):
+    return y
