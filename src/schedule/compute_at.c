@@ -138,6 +138,7 @@ static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
                  .before = schedule->func,
                  .keep_unit_loops = call->args[2].kind == VALUE_BOOL && call->args[2].as.i};
   if (!schedule_find_block(schedule, call->args[0].as.block, &move->block) ||
+      !path_narrow_domain(schedule, call->args[0].as.block, &move->block) ||
       !schedule_find_loop(schedule, call->args[1].as.loop, &move->loop))
     return false;
   move->moved = path_end(&move->block)->as.block;

@@ -340,6 +340,9 @@ bool block_reads_conditionally(const Block *block, const Buffer *buffer);
 // has.
 const char *path_bindings_check(Schedule *schedule, const Path *path, Analyzer *analyzer,
                                 const Block *block);
+// Where the loops of a block run over a part of its domain, such as those of a copy of the elements
+// that are read, the block is the same with that part as its domain. Finds it again.
+bool path_narrow_domain(Schedule *schedule, BlockRef ref, Path *path);
 // The consumers or producers of the path's block in its scope, in order.
 void blocks_related(Schedule *schedule, const Path *path, bool consumers, StmtArray *out);
 

@@ -366,3 +366,31 @@ void path_place_beside(Schedule *schedule, const Path *path, int depth, Stmt *ke
   path_replace_flat(schedule, path, depth, stmt_seq(context, pair, 2));
   block_allocate(schedule, scope, buffer);
 }
+
+bool path_narrow_domain(Schedule *schedule, BlockRef ref, Path *path) {
+  Context *context = schedule->context;
+  Stmt *s = path_end(path);
+  Block *block = s->as.block, *narrow = NULL;
+  Analyzer *analyzer = path_analyzer(schedule, path, path->count - 1);
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    int64_t min, extent, low, high;
+    if (v->kind != ITER_SPATIAL || !expr_as_int(v->min, &min) ||
+        !expr_as_int(v->extent, &extent) ||
+        !analyzer_const_bounds(analyzer, analyzer_simplify(analyzer, v->binding), &low, &high))
+      continue;
+    low = MAX_OF(low, min), high = MIN_OF(high, min + extent - 1);
+    if (low > high || high - low + 1 == extent) continue;
+    if (!narrow) {
+      narrow = block_copy(context, block);
+      narrow->vars = arena_copy(&context->arena, block->vars,
+                                sizeof *block->vars * (size_t)block->var_count);
+    }
+    narrow->vars[i].min = expr_int(context, v->var->type, low);
+    narrow->vars[i].extent = expr_int(context, v->var->type, high - low + 1);
+  }
+  if (!narrow) return true;
+  Stmt *with = stmt_with_block(context, s, narrow);
+  schedule_set_body(schedule, path_replace(context, path, path->count - 1, with));
+  return schedule_find_block(schedule, ref, path);
+}

@@ -75,6 +75,23 @@ def test_no_element_is_gathered(rows, columns, cpu, tmp_path):
     assert not re.search(r"x\w*\[T\.Ramp\(", lowered(tmp_path, "--cpu", cpu))
 
 
+@pytest.mark.parametrize("channels, side, skipped, cpu", [(40, 32, 1, "avx512"), (37, 17, 3, "avx2")])
+def test_rows_after_the_first(channels, side, skipped, cpu, tmp_path):
+    """An image of all rows but the first ones, such as the class token of a transformer."""
+    x = contents((1, channels, side * side + skipped), "float32")
+    constants = [numpy_helper.from_array(np.array(v, "int64"), n)
+                 for n, v in (("from", [skipped]), ("to", [10**6]), ("axis", [1]),
+                              ("image", [1, side, side, channels]))]
+    nodes = [helper.make_node("Constant", [], [c.name], value=c) for c in constants]
+    nodes += [helper.make_node("Transpose", ["x"], ["rows"], perm=[0, 2, 1]),
+              helper.make_node("Slice", ["rows", "from", "to", "axis"], ["part"]),
+              helper.make_node("Reshape", ["part", "image"], ["y"])]
+    y = x.transpose(0, 2, 1)[:, skipped:].reshape(1, side, side, channels)
+    found, said = results(tmp_path, nodes, {"x": x}, {"y": ("float32", y.shape)}, "--cpu", cpu)
+    np.testing.assert_array_equal(found["y"], y)
+    assert "lane by lane" not in said
+
+
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("batch, rows, columns", [(1, 64, 48), (3, 37, 53), (2, 5, 200)])
 def test_arithmetic_around(batch, rows, columns, cpu, tmp_path):
