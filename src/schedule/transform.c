@@ -383,9 +383,8 @@ static bool padding_of(Schedule *schedule, const Stmt *at, const StepValue *valu
     out->kind = LAYOUT_PADDING_UNKNOWN;
     return true;
   }
-  if (value->kind == VALUE_MAP ||
-      value->kind ==
-          VALUE_FUNCTION) { // the layout cannot state it, only that it may not be changed
+  // The layout cannot state a map or a function, only that the content may not be changed.
+  if (value->kind == VALUE_MAP || value->kind == VALUE_FUNCTION) {
     out->kind = LAYOUT_PADDING_UNKNOWN;
     return true;
   }
