@@ -30,7 +30,9 @@ typedef struct TransposeSearch {
   bool staged; // the value computes too much for a copy of each row of a tile
   StridedRead reads[MOST_READS];
   LoopRefs loops;
-  int row;      // the position of the axis along which the tensors are contiguous; -1: none
+  int last;     // the position of the axis along which the output is contiguous: the innermost one
+                // with several elements; -1: none
+  int row;      // that of the axis along which the tensors are contiguous; -1: none
   int64_t high; // the elements along it in a tile
 } TransposeSearch;
 
@@ -97,7 +99,7 @@ static bool note_read(Visitor *visitor, Expr *e) {
   t->failed |= (known && known->load != e) || (!known && t->count == MOST_READS);
   if (known || t->failed) return false;
   int64_t step;
-  bool along = step_within(t, e->as.buffer, e->args, t->loops.count - 1, t->lanes, &step);
+  bool along = step_within(t, e->as.buffer, e->args, t->last, t->lanes, &step);
   bool apart =
       !along || step < 0 || step > (t->lanes > TRANSPOSE_MOST_ROWS ? MOST_SHUFFLED_STRIDE : 1);
   apart &= !is_indirect(e);
@@ -133,7 +135,7 @@ static bool find_row(TransposeSearch *t) {
   t->row = -1;
   for (int i = 0; i < t->count; i++) {
     const StridedRead read = t->reads[i];
-    for (int l = t->loops.count - 2; read.apart && l >= 0 && t->row < 0; l--) {
+    for (int l = t->last - 1; read.apart && l >= 0 && t->row < 0; l--) {
       t->high = contiguous_along(t, read.load, l);
       if (t->high) t->row = l;
     }
@@ -148,6 +150,8 @@ static bool find_reads(TransposeSearch *t) {
   const Stmt *store = t->block->body;
   int last = t->loops.count - 1;
   int64_t step;
+  while (last > 0 && autosched_loop_extent(t->s, t->loops.items[last]) == 1) last--;
+  t->last = last;
   if (last < 1 || !follows_loops(t) || tile_extent(t, last) < TRANSPOSE_LEAST_ROWS) return false;
   if (!step_within(t, store->as.store.buffer, store->as.store.indices, last, t->lanes, &step) ||
       step != 1)
@@ -175,7 +179,7 @@ static bool cut_if_uneven(TransposeSearch *t, LoopRef outer, int64_t extent, int
 // tiles reads whole pieces of four lines, which arrive together.
 static bool split_axes(TransposeSearch *t, TransposeLoops *out) {
   AutoSched *s = t->s;
-  int last = t->loops.count - 1;
+  int last = t->last;
   LoopRef vectors, rows, blocks = NULL;
   int64_t width = autosched_loop_extent(s, t->loops.items[last]),
           length = autosched_loop_extent(s, t->loops.items[t->row]), lanes = tile_extent(t, last),
@@ -187,8 +191,8 @@ static bool split_axes(TransposeSearch *t, TransposeLoops *out) {
   TRY(autosched_split(s, large ? rows : t->loops.items[t->row], high, &rows, &out->rows));
   LoopRef outermost = large ? blocks : rows;
   int64_t size = large ? TILES_IN_BLOCK * high : high;
-  for (int i = 0; i < last; i++)
-    if (i != t->row) out->outer[out->count++] = t->loops.items[i];
+  for (int i = 0; i < t->loops.count; i++)
+    if (i != t->row && i != last) out->outer[out->count++] = t->loops.items[i];
   out->parallel = out->count + (length % size == 0);
   out->outer[out->count++] = outermost;
   out->outer[out->count++] = vectors;
@@ -212,8 +216,11 @@ static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef 
   LoopRefs inner = {0};
   TRY(schedule_compute_at(sch, tile, loops->outer[loops->count - 1], true));
   TRY(schedule_get_loops(sch, tile, &inner));
-  for (int i = loops->count; i + 1 < inner.count; i++) TRY(schedule_unroll(sch, inner.items[i]));
-  return inner.count > loops->count && schedule_vectorize(sch, array_last(&inner));
+  int vectors = inner.count - 1, first = loops->count;
+  while (vectors > first && autosched_loop_extent(t->s, inner.items[vectors]) == 1) vectors--;
+  for (int i = first; i < inner.count; i++)
+    if (i != vectors) TRY(schedule_unroll(sch, inner.items[i]));
+  return vectors >= first && schedule_vectorize(sch, inner.items[vectors]);
 }
 
 // Makes the last axis of what a block writes the first.

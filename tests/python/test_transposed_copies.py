@@ -66,11 +66,14 @@ def test_types(shape, order, dtype, cpu, tmp_path):
 
 
 @pytest.mark.parametrize("cpu", CPUS[:3])
-@pytest.mark.parametrize("rows, columns", [(64, 96), (70, 50), (19, 131)])
-def test_no_element_is_gathered(rows, columns, cpu, tmp_path):
-    x = contents((rows, columns), "float32")
-    node = helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0])
-    _, said = results(tmp_path, [node], {"x": x}, {"y": ("float32", (columns, rows))}, "--cpu", cpu)
+@pytest.mark.parametrize("rows, columns, ones", [(64, 96, 0), (70, 50, 0), (19, 131, 0), (64, 48, 2)])
+def test_no_element_is_gathered(rows, columns, ones, cpu, tmp_path):
+    """Also where axes of one element follow the last axis of several."""
+    x = contents((rows, columns, *[1] * ones), "float32")
+    node = helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0, *range(2, 2 + ones)])
+    y = x.swapaxes(0, 1)
+    found, said = results(tmp_path, [node], {"x": x}, {"y": ("float32", y.shape)}, "--cpu", cpu)
+    np.testing.assert_array_equal(found["y"], y)
     assert "lane by lane" not in said
     assert not re.search(r"x\w*\[T\.Ramp\(", lowered(tmp_path, "--cpu", cpu))
 
