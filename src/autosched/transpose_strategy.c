@@ -210,17 +210,49 @@ static bool put_in_order(TransposeSearch *t, TransposeLoops *loops) {
   return schedule_reorder(t->s->sch, all, loops->count + 2);
 }
 
-// Moves a block that copies a tile to the start of the loops within a tile, in vectors.
-static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef tile) {
+// Moves a block that copies a tile to the start of the loops within a tile, in vectors along `row`
+// of its own loops (-1: the innermost one of several elements).
+static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef tile, int row) {
   Schedule *sch = t->s->sch;
   LoopRefs inner = {0};
   TRY(schedule_compute_at(sch, tile, loops->outer[loops->count - 1], true));
   TRY(schedule_get_loops(sch, tile, &inner));
-  int vectors = inner.count - 1, first = loops->count;
-  while (vectors > first && autosched_loop_extent(t->s, inner.items[vectors]) == 1) vectors--;
-  for (int i = first; i < inner.count; i++)
+  int first = loops->count, last = inner.count - 1, vectors = row < 0 ? last : first + row;
+  if (last < first) return false;
+  while (row < 0 && vectors > first && autosched_loop_extent(t->s, inner.items[vectors]) == 1)
+    vectors--;
+  LoopRef along = inner.items[vectors];
+  for (int i = first; i <= last; i++)
     if (i != vectors) TRY(schedule_unroll(sch, inner.items[i]));
-  return vectors >= first && schedule_vectorize(sch, inner.items[vectors]);
+  if (row >= 0 && vectors < last) {
+    for (int i = vectors; i < last; i++) inner.items[i] = inner.items[i + 1];
+    inner.items[last] = along;
+    TRY(schedule_reorder(sch, inner.items + first, last - first + 1));
+  }
+  return schedule_vectorize(sch, along);
+}
+
+static bool enter_division(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |= e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD;
+  return true;
+}
+
+// Copies a tile of a tensor whose indices divide loops, such as those of a reshape: its elements
+// are no box of the tensor, so the copy has the axes of the block, the row axis last.
+static bool copy_divided(TransposeSearch *t, const TransposeLoops *loops, const StridedRead *read) {
+  AutoSched *s = t->s;
+  const LayoutExpr *outputs[NEST_MAX_AXES];
+  int rank = t->block->var_count, count = 0, row = 0;
+  for (int i = 0; i < rank; i++) {
+    if (!expr_uses(read->load, t->block->vars[i].var)) continue;
+    if (i != t->row) outputs[count++] = autosched_digit(s->context, i, 0, 0);
+    row += i < t->row;
+  }
+  outputs[count++] = autosched_digit(s->context, t->row, 0, 0);
+  const IndexMap *map = index_map_new(s->context, rank, NULL, count, outputs, NULL, NULL, 0);
+  BlockRef tile;
+  return schedule_reindex_cache_read(s->sch, s->tail, read->slot, "local", map, &tile) &&
+         copy_tile(t, loops, tile, row);
 }
 
 // Makes the last axis of what a block writes the first.
@@ -239,13 +271,16 @@ static bool turn_copy(TransposeSearch *t, BlockRef copy) {
 static bool load_tile(TransposeSearch *t, const TransposeLoops *loops, const StridedRead *read) {
   AutoSched *s = t->s;
   BlockRef tile, turned;
+  bool divides = false;
+  visit_expr(&(Visitor){.env = &divides, .enter_expr = enter_division}, (Expr *)read->load);
+  if (!t->staged && divides) return copy_divided(t, loops, read);
   if (!t->staged)
     return schedule_cache_read(s->sch, s->tail, read->slot, "local", &tile) &&
-           copy_tile(t, loops, tile);
+           copy_tile(t, loops, tile, -1);
   TRY(schedule_cache_read(s->sch, s->tail, read->slot, "global", &turned));
   TRY(schedule_cache_read(s->sch, turned, 0, "local", &tile));
   TRY(turn_copy(t, turned));
-  return copy_tile(t, loops, turned) && copy_tile(t, loops, tile);
+  return copy_tile(t, loops, turned, -1) && copy_tile(t, loops, tile, -1);
 }
 
 bool autosched_transposed(AutoSched *s) {

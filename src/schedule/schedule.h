@@ -97,6 +97,8 @@ typedef struct BufferSlot {
 } BufferSlot;
 // Makes a copy of a buffer in `scope`, which this block reads instead. *out is the copying block:
 // it copies the region that is read and is put before the block's outermost loop.
+bool schedule_reindex_cache_read(Schedule *schedule, BlockRef block, int read_index,
+                                 const char *scope, const IndexMap *map, BlockRef *out);
 bool schedule_cache_read(Schedule *schedule, BlockRef block, int read_index, const char *scope,
                          BlockRef *out);
 // Makes the block write a copy in `scope`; *out is the block that copies it to the original.

@@ -401,6 +401,15 @@ bool schedule_cache_read(Schedule *schedule, BlockRef block, int read_index, con
   return run_for_block(schedule, STEP_cache_read,
                        ARGS(value_block(block), value_int(read_index), name), out);
 }
+static StepValue value_map(const IndexMap *map) {
+  return (StepValue){VALUE_MAP, .as.map = map};
+}
+bool schedule_reindex_cache_read(Schedule *schedule, BlockRef block, int read_index,
+                                 const char *scope, const IndexMap *map, BlockRef *out) {
+  StepValue name = value_string(str_intern(schedule->context, scope));
+  return run_for_block(schedule, STEP_reindex_cache_read,
+                       ARGS(value_block(block), value_int(read_index), name, value_map(map)), out);
+}
 bool schedule_cache_write(Schedule *schedule, BlockRef block, int write_index, const char *scope,
                           BlockRef *out) {
   StepValue name = value_string(str_intern(schedule->context, scope));
@@ -427,10 +436,6 @@ bool schedule_decompose_reduction(Schedule *schedule, BlockRef block, LoopRef lo
 }
 bool schedule_rfactor(Schedule *schedule, LoopRef loop, int factor_axis, BlockRef *out) {
   return run_for_block(schedule, STEP_rfactor, ARGS(value_loop(loop), value_int(factor_axis)), out);
-}
-
-static StepValue value_map(const IndexMap *map) {
-  return (StepValue){VALUE_MAP, .as.map = map};
 }
 
 static StepValue value_padding(Schedule *schedule, const LayoutPadding *padding) {

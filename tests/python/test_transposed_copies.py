@@ -95,6 +95,21 @@ def test_rows_after_the_first(channels, side, skipped, cpu, tmp_path):
     assert "lane by lane" not in said
 
 
+@pytest.mark.parametrize("shape, rows, cpu", [((12, 40, 16), 480, "avx512"), ((9, 21, 19), 189, "avx2"),
+                                              ((8, 3, 40), 24, "sse2")])
+def test_rows_that_a_reshape_fuses(shape, rows, cpu, tmp_path):
+    """A tile of fused rows is no box of the tensor, and nothing beside it is read."""
+    x = contents(shape, "float32")
+    image = numpy_helper.from_array(np.array([rows, shape[2]], "int64"), "image")
+    nodes = [helper.make_node("Constant", [], ["image"], value=image),
+             helper.make_node("Reshape", ["x", "image"], ["r"]),
+             helper.make_node("Transpose", ["r"], ["y"], perm=[1, 0])]
+    y = x.reshape(rows, shape[2]).T
+    found, _ = results(tmp_path, nodes, {"x": x}, {"y": ("float32", y.shape)}, "--cpu", cpu)
+    np.testing.assert_array_equal(found["y"], y)
+    assert not re.search(r"\w*local\w*\[T\.Ramp\(", lowered(tmp_path, "--cpu", cpu))
+
+
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("batch, rows, columns", [(1, 64, 48), (3, 37, 53), (2, 5, 200)])
 def test_arithmetic_around(batch, rows, columns, cpu, tmp_path):
