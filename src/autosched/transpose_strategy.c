@@ -237,22 +237,22 @@ static bool enter_division(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// Copies a tile of a tensor whose indices divide loops, such as those of a reshape: its elements
-// are no box of the tensor, so the copy has the axes of the block, the row axis last.
-static bool copy_divided(TransposeSearch *t, const TransposeLoops *loops, const StridedRead *read) {
+// Copies a tensor whose indices divide loops, such as those of a reshape: the elements of a tile
+// are no box of it, so the copy has the axes of the block, the row axis last, which is number *row
+// of its loops. False where an index may leave the tensor, in padding.
+static bool copy_divided(TransposeSearch *t, const StridedRead *read, BlockRef *tile, int *row) {
   AutoSched *s = t->s;
   const LayoutExpr *outputs[NEST_MAX_AXES];
-  int rank = t->block->var_count, count = 0, row = 0;
+  int rank = t->block->var_count, count = 0;
+  *row = 0;
   for (int i = 0; i < rank; i++) {
     if (!expr_uses(read->load, t->block->vars[i].var)) continue;
     if (i != t->row) outputs[count++] = autosched_digit(s->context, i, 0, 0);
-    row += i < t->row;
+    *row += i < t->row;
   }
   outputs[count++] = autosched_digit(s->context, t->row, 0, 0);
   const IndexMap *map = index_map_new(s->context, rank, NULL, count, outputs, NULL, NULL, 0);
-  BlockRef tile;
-  return schedule_reindex_cache_read(s->sch, s->tail, read->slot, "local", map, &tile) &&
-         copy_tile(t, loops, tile, row);
+  return schedule_reindex_cache_read(s->sch, s->tail, read->slot, "local", map, tile);
 }
 
 // Makes the last axis of what a block writes the first.
@@ -273,7 +273,9 @@ static bool load_tile(TransposeSearch *t, const TransposeLoops *loops, const Str
   BlockRef tile, turned;
   bool divides = false;
   visit_expr(&(Visitor){.env = &divides, .enter_expr = enter_division}, (Expr *)read->load);
-  if (!t->staged && divides) return copy_divided(t, loops, read);
+  int row;
+  if (!t->staged && divides && copy_divided(t, read, &tile, &row))
+    return copy_tile(t, loops, tile, row);
   if (!t->staged)
     return schedule_cache_read(s->sch, s->tail, read->slot, "local", &tile) &&
            copy_tile(t, loops, tile, -1);

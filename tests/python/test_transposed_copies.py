@@ -110,6 +110,17 @@ def test_rows_that_a_reshape_fuses(shape, rows, cpu, tmp_path):
     assert not re.search(r"\w*local\w*\[T\.Ramp\(", lowered(tmp_path, "--cpu", cpu))
 
 
+@pytest.mark.parametrize("cpu", CPUS[:2])
+@pytest.mark.parametrize("block", [8, 16])
+def test_from_blocks_to_padded_blocks(block, cpu, tmp_path):
+    path = tmp_path / "model.onnx"
+    kinds = [value_info(n, (3, 49, 64), kind(np.dtype("float32"))) for n in "xy"]
+    save_model(path, [helper.make_node("Neg", ["x"], ["y"])], kinds[:1], kinds[1:])
+    layouts = ["--cpu", cpu, "--input-layout", "x=ACB32c", "--output-layout", f"y=ABC{block}b"]
+    pleat("verify", path, *layouts)
+    assert "lane by lane" not in pleat("run", path, "--fill", "random", *layouts)
+
+
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("batch, rows, columns", [(1, 64, 48), (3, 37, 53), (2, 5, 200)])
 def test_arithmetic_around(batch, rows, columns, cpu, tmp_path):
