@@ -233,26 +233,29 @@ static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef 
 }
 
 static bool enter_division(Visitor *visitor, Expr *e) {
-  *(bool *)visitor->env |= e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD;
+  *(bool *)visitor->env |= expr_divides_integers(e);
   return true;
 }
 
 // Copies a tensor whose indices divide loops, such as those of a reshape: the elements of a tile
-// are no box of it, so the copy has the axes of the block, the row axis last, which is number *row
-// of its loops. False where an index may leave the tensor, in padding.
-static bool copy_divided(TransposeSearch *t, const StridedRead *read, BlockRef *tile, int *row) {
+// are no box of it, so the copy has the axes of the block, the row axis last. The number of that
+// axis among the loops of the copy; -1 for other indices, and where one may leave the tensor, in
+// padding.
+static int copy_divided(TransposeSearch *t, const StridedRead *read, BlockRef *tile) {
   AutoSched *s = t->s;
   const LayoutExpr *outputs[NEST_MAX_AXES];
-  int rank = t->block->var_count, count = 0;
-  *row = 0;
+  int rank = t->block->var_count, count = 0, row = 0;
+  bool divides = false;
+  visit_expr(&(Visitor){.env = &divides, .enter_expr = enter_division}, (Expr *)read->load);
+  if (!divides) return -1;
   for (int i = 0; i < rank; i++) {
     if (!expr_uses(read->load, t->block->vars[i].var)) continue;
     if (i != t->row) outputs[count++] = autosched_digit(s->context, i, 0, 0);
-    *row += i < t->row;
+    row += i < t->row;
   }
   outputs[count++] = autosched_digit(s->context, t->row, 0, 0);
   const IndexMap *map = index_map_new(s->context, rank, NULL, count, outputs, NULL, NULL, 0);
-  return schedule_reindex_cache_read(s->sch, s->tail, read->slot, "local", map, tile);
+  return schedule_reindex_cache_read(s->sch, s->tail, read->slot, "local", map, tile) ? row : -1;
 }
 
 // Makes the last axis of what a block writes the first.
@@ -271,14 +274,11 @@ static bool turn_copy(TransposeSearch *t, BlockRef copy) {
 static bool load_tile(TransposeSearch *t, const TransposeLoops *loops, const StridedRead *read) {
   AutoSched *s = t->s;
   BlockRef tile, turned;
-  bool divides = false;
-  visit_expr(&(Visitor){.env = &divides, .enter_expr = enter_division}, (Expr *)read->load);
-  int row;
-  if (!t->staged && divides && copy_divided(t, read, &tile, &row))
+  if (!t->staged) {
+    int row = copy_divided(t, read, &tile);
+    if (row < 0) TRY(schedule_cache_read(s->sch, s->tail, read->slot, "local", &tile));
     return copy_tile(t, loops, tile, row);
-  if (!t->staged)
-    return schedule_cache_read(s->sch, s->tail, read->slot, "local", &tile) &&
-           copy_tile(t, loops, tile, -1);
+  }
   TRY(schedule_cache_read(s->sch, s->tail, read->slot, "global", &turned));
   TRY(schedule_cache_read(s->sch, turned, 0, "local", &tile));
   TRY(turn_copy(t, turned));
