@@ -139,8 +139,11 @@ StageCode *stage_code_new(Context *context, StageGraph *graph, PtrArray stages,
 // at the same time with contexts of their own. False with diagnostics.
 bool stage_code_run(const StageCode *code, Context *context, int number, void *to);
 void stage_code_free(StageCode *code);
-// Computes the stages that depend on constants alone and take many operations, by compiled code,
-// but those that program_fill_weights computes. False with diagnostics.
+// Computes the stages whose inputs are constants, unless they have many iterations. False with
+// diagnostics.
+bool program_fold_small(Context *context, StageGraph *stages, const CompileOptions *options);
+// Computes all stages that depend on constants alone but those that program_fill_weights computes.
+// False with diagnostics.
 bool program_fold(Context *context, StageGraph *stages, const CompileOptions *options);
 // plan_stages.c: makes the stages and plans them. NULL with diagnostics.
 Plan *program_plan_stages(Program *program);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes constant stages with compiled code while a program is built, when they need so much work
-// that the interpreter would take long; standardised weights are an example.
+// Computes constant stages while a program is built: with the interpreter, or with compiled code
+// when they need so much work that the interpreter would take long; standardised weights are an
+// example.
 #include "driver/driver.h"
+
+#include "interp/interp.h"
 
 struct StageCode {
   Context *context;
@@ -81,17 +84,58 @@ bool stage_code_run(const StageCode *f, Context *context, int number, void *to) 
   return kernel_code_run(code, f->number[number], NULL, args);
 }
 
-bool program_fold(Context *context, StageGraph *graph, const CompileOptions *options) {
-  if (!target_for_running()) return true;
-  PtrArray stages = stage_graph_take_constants(graph);
+// ---- Now or by the interpreter -----------------------------------------------------------------
+
+// The most iterations that the interpreter computes in less time than code for them is made.
+static const double MOST_INTERPRETED = 1e5;
+
+static bool is_interpreted(const Stage *stage) {
+  double iterations = stage_iterations(stage);
+  return !target_for_running() || (iterations >= 0 && iterations <= MOST_INTERPRETED);
+}
+
+static bool interpret(Context *context, StageGraph *graph, Stage *stage) {
+  StageTensors params = stages_params(graph, &stage, 1);
+  PrimFunc *func = stages_prim_func(graph, &stage, 1, stage->te->name);
+  InterpTensor *args = arena_array(&context->arena, InterpTensor, params.count);
+  for (int i = 0; i < params.count; i++) args[i] = interp_tensor_of(params.items[i]->data);
+  return interp_run(context, NULL, func, args, params.count, NULL);
+}
+
+// Computes these stages into their tensors' data.
+static bool compute(Context *context, StageGraph *graph, PtrArray stages,
+                    const CompileOptions *options) {
+  PtrArray compiled = {0};
+  for (int i = 0; i < stages.count; i++)
+    if (!is_interpreted(stages.items[i])) array_push(&context->arena, &compiled, stages.items[i]);
+  StageCode *code = compiled.count ? stage_code_new(context, graph, compiled, options) : NULL;
+  bool done = code || !compiled.count;
+  int number = 0;
+  for (int i = 0; i < stages.count && done; i++) {
+    Stage *stage = stages.items[i];
+    done = is_interpreted(stage)
+               ? interpret(context, graph, stage)
+               : stage_code_run(code, context, number++, (void *)stage->output->data->data);
+  }
+  stage_code_free(code);
+  return done;
+}
+
+static bool fold(Context *context, StageGraph *graph, PtrArray stages,
+                 const CompileOptions *options) {
   if (!stages.count) return true;
   if (options->progress) options->progress(options->progress_env, "constants", 0, stages.count);
   context_scope_begin(context);
-  StageCode *code = stage_code_new(context, graph, stages, options);
-  bool done = code != NULL;
-  for (int i = 0; i < stages.count && done; i++)
-    done = stage_code_run(code, context, i, (void *)((Stage *)stages.items[i])->output->data->data);
-  stage_code_free(code);
+  bool done = compute(context, graph, stages, options);
   context_scope_discard(context);
   return done;
+}
+
+bool program_fold_small(Context *context, StageGraph *graph, const CompileOptions *options) {
+  return fold(context, graph, stage_graph_take_small_constants(graph), options);
+}
+
+bool program_fold(Context *context, StageGraph *graph, const CompileOptions *options) {
+  if (!target_for_running()) return true;
+  return fold(context, graph, stage_graph_take_constants(graph), options);
 }

@@ -83,7 +83,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
     stages->avoided -= DECISION_ARITHMETIC;
     options->seconds = 0;
   }
-  if (!stage_graph_fold(stages)) return NULL;
+  if (!program_fold_small(p->context, stages, &p->options)) return NULL;
   keep_constrained(stages, p->options.constraints);
   keep_tensors(to);
   program_keep_branches(stages, p->graph);
@@ -92,7 +92,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
   stage_graph_wrap_indices(stages);
   stage_graph_inline_views(stages);
   stage_graph_inline_intermediates(stages, options->machine);
-  if (!stage_graph_fold(stages)) return NULL;
+  if (!program_fold_small(p->context, stages, &p->options)) return NULL;
   if (p->options.offload &&
       !offload_stages(stages, &p->options.machine, caller_option(p->context, CALLER_OFFLOAD),
                       p->options.offload))

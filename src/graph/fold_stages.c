@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds constants: computes the stages whose inputs are all constants while compiling, with the
-// interpreter.
+// Folds constants: takes the stages whose inputs are all constants out of the graph, to be computed
+// while compiling. driver/fold.c computes them.
 #include "graph/stages.h"
-
-#include "interp/interp.h"
-
-// ---- By the interpreter ------------------------------------------------------------------------
-
-// The most iterations that the interpreter computes for one stage, and for all; more are left to
-// compiled code. A stage with at most FEW iterations is always interpreted, since code for it does
-// not pay.
-static const double MOST_OF_ONE = 4e6, MOST_OF_ALL = 12e6, FEW = 1e4;
 
 static bool all_constant(const Stage *stage) {
   if (stage_is_opaque(stage)) return false;
@@ -43,20 +34,12 @@ static void give_result(StageGraph *s, Stage *stage, ConstData *result) {
   s->folded_stages++;
 }
 
-static bool fold_stage(StageGraph *s, Stage *stage) {
-  Context *context = s->context;
-  StageTensors params = stages_params(s, &stage, 1);
-  PrimFunc *func = stages_prim_func(s, &stage, 1, stage->te->name);
-  ConstData *result = result_new(context, stage);
-  if (!result) return true;
-  make_room(context, result);
-  InterpTensor *args = arena_array(&context->arena, InterpTensor, params.count);
-  for (int i = 0; i + 1 < params.count; i++) args[i] = interp_tensor_of(params.items[i]->data);
-  args[params.count - 1] = interp_tensor_of(result);
-  if (!interp_run(context, NULL, func, args, params.count, NULL)) return false;
-  give_result(s, stage, result);
-  return true;
-}
+// ---- Before stages become parts of others ------------------------------------------------------
+
+// The most iterations of one stage, and of all, that are computed before stages become parts of
+// others, so that they know the values; more may be less work then. A stage with at most FEW
+// iterations is always computed.
+static const double MOST_OF_ONE = 4e6, MOST_OF_ALL = 12e6, FEW = 1e4;
 
 static bool is_worth(StageGraph *s, const Stage *stage) {
   double iterations = stage_iterations(stage);
@@ -67,20 +50,30 @@ static bool is_worth(StageGraph *s, const Stage *stage) {
   return true;
 }
 
-bool stage_graph_fold(StageGraph *s) {
+static void take(StageGraph *s, Stage *stage, PtrArray *taken) {
+  make_room(s->context, stage->output->data);
+  array_push(&s->context->arena, taken, stage);
+}
+
+PtrArray stage_graph_take_small_constants(StageGraph *s) {
+  PtrArray taken = {0};
   int kept = 0;
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
-    bool fold = is_worth(s, stage);
-    if (fold && !fold_stage(s, stage)) return false;
-    if (!fold) s->stages.items[kept++] = stage;
+    ConstData *result = is_worth(s, stage) ? result_new(s->context, stage) : NULL;
+    if (!result) {
+      s->stages.items[kept++] = stage;
+      continue;
+    }
+    give_result(s, stage, result);
+    take(s, stage, &taken);
   }
   s->stages.count = kept;
   stage_graph_prune(s);
-  return true;
+  return taken;
 }
 
-// ---- By compiled code --------------------------------------------------------------------------
+// ---- All ----------------------------------------------------------------------------------------
 
 // False for a stage that spreads few elements over many: its readers compute it.
 static bool is_constant(const Stage *stage) {
@@ -120,8 +113,7 @@ PtrArray stage_graph_take_constants(StageGraph *s) {
       bool late = is_late(stage);
       give_result(s, stage, result_new(s->context, stage));
       if (late) continue;
-      make_room(s->context, stage->output->data);
-      array_push(&s->context->arena, &taken, stage);
+      take(s, stage, &taken);
     } else {
       s->stages.items[kept++] = stage;
     }

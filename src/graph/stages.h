@@ -84,7 +84,7 @@ typedef struct StageGraph {
   Array(Stage *) stages; // in order of computation
   Array(StageTensor *) inputs, outputs;
   int folded_stages;        // number of stages computed while compiling
-  double folded_iterations; // number of iterations that the interpreter ran
+  double folded_iterations; // of the larger stages in stage_graph_take_small_constants
   int fusions_decided;      // number of stages that were put into their readers, groups or packed
                             // bytes although a plan that stores their outputs may cost less
   unsigned avoided;         // set of StageDecision: not to be made
@@ -97,8 +97,9 @@ typedef struct StageGraph {
 StageGraph *stage_graph_new(Context *context, const GraphFunc *graph);
 // Sets StageTensor.letters; part of stage_graph_new.
 void stage_graph_letter_axes(StageGraph *stages);
-// Computes stages with constant inputs by the interpreter, unless that would take long.
-bool stage_graph_fold(StageGraph *stages);
+// Removes the stages with constant inputs from the graph, unless they have many iterations. Returns
+// them in order; the caller computes them into their tensors' data.
+PtrArray stage_graph_take_small_constants(StageGraph *stages);
 // Marks the tensors that depend on constants only and do not have many more elements than these.
 void stage_graph_find_constants(StageGraph *stages);
 // Marks tensors in that way, and removes the stages of the marked ones from the graph. Returns the

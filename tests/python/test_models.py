@@ -188,6 +188,17 @@ def constants_everywhere():
     return b.model(b("Conv", "x", w, pads=[1, 1, 1, 1]))
 
 
+def constants_of_many_sizes():
+    """A table of products (190,000 iterations) is gathered (13,000), then added up along an axis."""
+    b = Builder(x=[1, 5, 52, 52])
+    table = b("MatMul", b("Relu", b("MatMul", b.weight(103, 2), b.weight(2, 373))), b.weight(373, 5))
+    places = np.add.outer(np.arange(52), np.arange(51, -1, -1))
+    bias = b("Gather", table, b.constant(places), axis=0)
+    parts = b("ReduceSum", bias, b.constant([1]))
+    moved = b("Transpose", b("Sub", bias, parts), perm=[2, 0, 1])
+    return b.model(b("Softmax", b("Add", "x", b("Exp", moved)), axis=3))
+
+
 def scalar_input():
     b = Builder(x=[1, 6, 4, 4], s=[])
     return b.model(b("Mul", b.conv("x", 6, 10), "s"))
@@ -265,8 +276,8 @@ def places_of_extremes():
 CASES = [all_ones, one_channel, one_pixel, coprime, transposed_between, mean_then_conv,
          squeeze_then_dense, flatten_image_then_dense, broadcasts, two_layouts_meet, reductions,
          standardised_weights, own_transpose_rank3, concat_of_two, padding_then_extremes, constants_everywhere,
-         scalar_input, pools, depthwise, batched_products, concat_of_many, transformer, scalar_outputs,
-         places_of_extremes]
+         constants_of_many_sizes, scalar_input, pools, depthwise, batched_products, concat_of_many,
+         transformer, scalar_outputs, places_of_extremes]
 CASES += [pytest.param(odd_channels(c), id=f"channels_{c}") for c in (3, 9, 13, 15, 17, 91)]
 
 
