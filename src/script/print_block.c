@@ -68,7 +68,7 @@ static void print_axes(Printer *printer, const Block *block) {
 
 // ---- Regions and the rest
 
-void print_region(Printer *printer, const Region *region) {
+void print_region(Printer *printer, const Region *region, bool slices_last) {
   const Buffer *buffer = region->buffer;
   text_printf(printer->out, "%s%s[", printer_name(printer, buffer, buffer->name),
               printer_is_variable(printer, buffer) ? ".source" : "");
@@ -76,7 +76,8 @@ void print_region(Printer *printer, const Region *region) {
   for (int i = 0; i < buffer->rank; i++) {
     if (i) text_puts(printer->out, ", ");
     print_expr(printer, region->min[i]);
-    if (expr_is_int(region->extent[i], 1)) continue;
+    bool is_slice = slices_last && i + 1 == buffer->rank;
+    if (expr_is_int(region->extent[i], 1) && !is_slice) continue;
     text_puts(printer->out, ":");
     print_sum(printer, region->min[i], region->extent[i]);
   }
@@ -88,7 +89,7 @@ static void print_regions(Printer *printer, const char *name, const Region *regi
   text_printf(printer->out, "T.%s(", name);
   for (int i = 0; i < count; i++) {
     if (i) text_puts(printer->out, ", ");
-    print_region(printer, &regions[i]);
+    print_region(printer, &regions[i], false);
   }
   text_puts(printer->out, ")");
 }
@@ -111,7 +112,7 @@ static void print_matches(Printer *printer, const Block *block) {
     printer_line(printer);
     text_printf(printer->out, "%s = T.match_buffer(",
                 printer_define_buffer(printer, match->buffer));
-    print_region(printer, &match->source);
+    print_region(printer, &match->source, false);
     text_puts(printer->out, ", ");
     print_buffer_arguments(printer, match->buffer, NULL);
     text_puts(printer->out, ")");

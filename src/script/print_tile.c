@@ -6,14 +6,21 @@ static bool is_object(const Expr *e, const char *name) {
   return e->op == EXPR_OBJECT && !strcmp(e->as.s, name);
 }
 
-// A[0:4, 0:8], A[0, 0:8] where an extent is 1, or A where no extents are stated.
+static bool is_one_element(const Expr *region) {
+  for (int i = 1; i < region->count; i++)
+    if (!expr_is_int(region->args[i], 1)) return false;
+  return true;
+}
+
+// A[0:4, 0:8], A[0, 0:8] where an extent is 1, or A where no extents are stated. A region of one
+// element has a slice, A[0, 2:3], since A[0, 2] is the value of that element.
 static void print_operand(Printer *printer, const Expr *e) {
   const Expr *first = e->args[0]->args[0];
   Region region = {first->as.buffer, (Expr **)first->args, (Expr **)e->args + 1};
   if (e->count == 1)
     text_puts(printer->out, printer_name(printer, first->as.buffer, first->as.buffer->name));
   else
-    print_region(printer, &region);
+    print_region(printer, &region, is_one_element(e));
 }
 
 static void print_list_of(Printer *printer, const Expr *e);

@@ -68,7 +68,9 @@ void print_const_data(Printer *printer, const ConstData *data); // as one flat l
 void print_nested_data(Printer *printer, const ConstData *data); // a list in a list for each axis
 void print_body(Printer *printer, const Stmt *s);               // indented by one level
 void print_stmt(Printer *printer, const Stmt *s, bool is_last);
-void print_region(Printer *printer, const Region *region); // A[0, 2:8]
+// A[0, 2:8]; an axis of extent 1 is printed as an index, or as a slice where it is the last one and
+// `slices_last`.
+void print_region(Printer *printer, const Region *region, bool slices_last);
 void print_block_heading(Printer *printer, const Block *block);
 // Prints `n = T.int64()` for each variable of the buffer that is not defined yet.
 void print_free_vars(Printer *printer, const Buffer *buffer);

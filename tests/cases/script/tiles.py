@@ -14,6 +14,7 @@ def tiles(A: T.Buffer((16, 12), "float32", layout=None), n: T.int32):
     for i in range(4):
         T.tile.copy(B[i * 4:i * 4 + 4, 0:12], A[i * 4:i * 4 + 4, 0:12], cache="nc", workspace={"smem": D})
     T.tile.select(B[0, 0:12], A[1, 0:12], T.float32(1), lambda i, j: i < j)
+    T.tile.select(B[0, 0:12], A[1, 0:1], T.float32(1), lambda i, j: i < j)
     T.tile.unary_reduce(C, D[0:7], I.Op("tirx.tile.sum"), None, selector=[[n < 4, E]])
     T.cta.fill(F, T.float32(0))
     T.evaluate(T.buffer_offset(A[3, 2]))
