@@ -13,8 +13,8 @@
 //                                                    faults[0] = idx[i]
 //                                                    faults[1] = 31
 //
-// A division of integers whose divisor is not proved to be another number than 0 gets one too, and
-// an assertion that is not proved, for the statements after it.
+// A division of integers whose divisor is not proved to be another number than 0 gets one too, or
+// is an error. An assertion that is not proved gets one for the statements after it.
 //
 // A guard stands around the outermost statement in which its condition keeps one value and the
 // access always happens, but inside of parallel loops. Guard k notes the index in faults[2*k], and
@@ -109,16 +109,28 @@ static const char *access_text(Guarding *g, Buffer *buffer, Expr *const *indices
   return script_expr_text(g->context, expr_load(g->context, buffer, indices, rank));
 }
 
+// How to write a choice whose other value must not be computed.
+static const char *choice_advice(const Guarding *g) {
+  return g->choices ? "\nT.Select computes both of its values; T.if_then_else computes the chosen "
+                      "one, and the pass guard_selects (RewriteUnsafeSelect) writes it"
+                    : "";
+}
+
 static void report_outside(Guarding *g, const char *access, int axis,
                            const AccessWitness *witness) {
   SourcePos pos = g->pos.file ? g->pos : (SourcePos){0};
   const char *where =
       axis == GUARD_MEMORY ? "its memory" : arena_printf(&g->context->arena, "axis %d", axis);
-  const char *advice = "\nT.Select computes both of its values; T.if_then_else computes the chosen "
-                       "one, and the pass guard_selects (RewriteUnsafeSelect) writes it";
   diag_error(g->context, pos, "%s is out of bounds%s: index %lld of %s is outside of [0, %lld)%s",
              access, access_witness_text(g->context, witness), (long long)witness->index, where,
-             (long long)witness->extent, g->choices ? advice : "");
+             (long long)witness->extent, choice_advice(g));
+  g->ok = false;
+}
+
+static void report_division(Guarding *g, const char *division, const AccessWitness *witness) {
+  SourcePos pos = g->pos.file ? g->pos : (SourcePos){0};
+  diag_error(g->context, pos, "%s is a division by 0%s%s", division,
+             access_witness_text(g->context, witness), choice_advice(g));
   g->ok = false;
 }
 
@@ -275,9 +287,17 @@ static void check_division(Guarding *g, Expr *e) {
     Expr *least = expr_unary(context, EXPR_VECTOR_MIN, expr_select(context, inside, one, zero));
     inside = expr_lt(context, expr_const(context, least->type, 0), least);
   }
-  if (analyzer_prove(g->analyzer, inside)) return;
-  Expr *none = expr_index(context, 0);
-  add_guard(g, NULL, script_expr_text(context, e), GUARD_DIVISION, none, none, inside);
+  if (!g->ok || analyzer_prove(g->analyzer, inside)) return;
+  const char *division = script_expr_text(context, e);
+  Expr *none = expr_index(context, 0), *one = expr_index(context, 1);
+  Expr *is_zero = expr_binary(context, EXPR_EQ, divisor, zero); // as the index 1 of [0, 1)
+  AccessWitness witness;
+  if (divisor->type.lanes == 1 &&
+      access_find_witness(context, &g->scope, expr_select(context, is_zero, one, none), one,
+                          &witness))
+    report_division(g, division, &witness);
+  else
+    add_guard(g, NULL, division, GUARD_DIVISION, none, none, inside);
 }
 
 // ---- Memory of buffers

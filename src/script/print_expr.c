@@ -323,6 +323,14 @@ static void first_operand(Printer *printer, const Expr *e, int least) {
     operand(printer, a, least);
 }
 
+// Prints the second operand. A plain 0 as a divisor would be refused.
+static void second_operand(Printer *printer, const Expr *e, int least) {
+  if (expr_divides_integers(e) && expr_is_int(e->args[1], 0))
+    print_typed_int(printer, e->args[1]);
+  else
+    operand(printer, e->args[1], least);
+}
+
 // True when TVM would compute the operator while it reads: an operand is neutral, or both are
 // constants. It does not compute a call, such as T.Add(a, 0).
 static bool is_folded(const Expr *e) {
@@ -365,7 +373,7 @@ static void print_infix(Printer *printer, const Expr *e) {
   bool left_too = info->class == OP_COMPARE;
   first_operand(printer, e, info->precedence + left_too);
   text_printf(printer->out, " %s ", info->spelling);
-  operand(printer, e->args[1], info->precedence + 1);
+  second_operand(printer, e, info->precedence + 1);
 }
 
 static void print_not(Printer *printer, const Expr *e) {
@@ -383,7 +391,9 @@ static void print_call(Printer *printer, const Expr *e) {
   text_printf(printer->out, "T.%s(", op_table[e->op].spelling);
   for (int i = 0; i < e->count; i++) {
     if (i) text_puts(printer->out, ", ");
-    if (i)
+    if (i == 1)
+      second_operand(printer, e, 0);
+    else if (i)
       print_expr(printer, e->args[i]);
     else if (op_table[e->op].class == OP_CHOICE)
       print_condition(printer, e->args[0]);

@@ -10,6 +10,9 @@
 # RUN: for f in proved behind_a_test; do pleat verify %s --func $f | grep -o "agrees with the interpreter"; done
 # RUN: pleat verify %s --func no_iterations --dim n=3 | grep -o "agrees with the interpreter"
 # RUN 1: pleat run %s --func in_a_while --fill zero
+# RUN 1: pleat run %s --func by_a_loop --fill zero
+# RUN 1: pleat run %s --func by_a_choice --fill zero
+# RUN: pleat opt %s --func unrolled --pass unroll_loops 2>/dev/null | tail -2
 from pleat.script import ir as I, tir as T
 
 
@@ -72,3 +75,19 @@ class Module:
     def in_a_while(A: T.Buffer((2,), "int32")):
         while 8 // A[0] > 1:
             A[0] = A[0] + 1
+
+    @T.prim_func
+    def by_a_loop(A: T.Buffer((3,), "int32"), B: T.Buffer((3, 4), "int32")):
+        for i, j in T.grid(3, 4):
+            B[i, j] = A[i] % (2 - j)
+
+    @T.prim_func
+    def by_a_choice(A: T.Buffer((3,), "int32"), B: T.Buffer((3, 4), "int32")):
+        for i, j in T.grid(3, 4):
+            B[i, j] = T.Select(j > 0, T.truncdiv(A[i], j), 0)
+
+    @T.prim_func
+    def unrolled(A: T.Buffer((3,), "int32"), B: T.Buffer((3,), "int32")):
+        for j in T.unroll(1):
+            B[0] = T.truncmod(A[0], j)
+            B[1] = T.if_then_else(A[1] < j, A[1] // j, 0)
