@@ -736,9 +736,11 @@ static PrimFunc *split_func(LowerState *state, PrimFunc *func, bool for_races) {
 }
 
 // Virtual threads have memory of their own where it is allocated inside of the loop over them, so
-// that they are no threads of the block that share it.
+// that they are no threads of the block that share it. Buffers shrink to the box that one thread
+// uses, since what all threads of a block have of them becomes one buffer.
 static PrimFunc *split_at_waits(LowerState *state, PrimFunc *func, bool for_races) {
   func = lower_thread_allreduce(state, func);
+  if (func && !for_races && stmt_wait(func->body)) func = lower_compact_buffers(state, func);
   if (func) func = lower_shuffles(state, func, !for_races);
   if (func && stmt_wait(func->body)) func = lower_inject_virtual_threads(state, func);
   return func ? split_func(state, func, for_races) : NULL;

@@ -540,12 +540,14 @@ def test_a_reduction_that_stays_in_order_is_refused():
         pleat.build(sch.mod, target="opencl")
 
 
-def test_a_te_schedule_reduces_over_threads():
-    """TVM's schedule of rfactor, whose partial results are each thread's own."""
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_a_te_schedule_reduces_over_threads(symbolic):
+    """TVM's schedule of rfactor, whose partial results are each thread's own: one element, whatever the size."""
     from pleat import te
-    A = te.placeholder((70, 45), name="A")
-    k = te.reduce_axis((0, 45), name="k")
-    B = te.compute((70,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    n, m = (te.var("n"), te.var("m")) if symbolic else (70, 45)
+    A = te.placeholder((n, m), name="A")
+    k = te.reduce_axis((0, m), name="k")
+    B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
     s = te.create_schedule(B.op)
     _, inner = s[B].split(B.op.reduce_axis[0], factor=16)
     partial = s.rfactor(B, inner)
@@ -557,9 +559,10 @@ def test_a_te_schedule_reduces_over_threads():
     s[partial].compute_at(s[B], s[B].op.reduce_axis[0])
     s[B].set_store_predicate(tx.var.equal(0))
     module = pleat.lower(s, [A, B])
-    assert 'B_rf = T.alloc_buffer((16, 70), "float32", scope="local")' in module.script()
+    assert f'B_rf = T.alloc_buffer((16, {n}), "float32", scope="local")' in module.script()
     a = np.random.default_rng(2).integers(-9, 9, (70, 45)).astype("float32")
     computes(module, a.sum(1), a)
+    assert "float B_rf;" in pleat.build(module, target="cuda").get_source()
 
 
 def test_model_runs_on_the_device():
