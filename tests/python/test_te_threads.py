@@ -96,9 +96,12 @@ def running_sums():
     return s, [X, sums], s[sums], s[update]
 
 
-def test_threads_run_all_steps_of_a_scan():
+@pytest.mark.parametrize("asked", [False, True])
+def test_threads_run_all_steps_of_a_scan(asked):
+    """Also where env_threads is not given, since blocks of threads cannot be started in a loop."""
     s, args, sums, update = running_sums()
-    sums.env_threads([te.thread_axis(None, "blockIdx.x"), te.thread_axis((0, 32), "threadIdx.x")])
+    if asked:
+        sums.env_threads([te.thread_axis(None, "blockIdx.x"), te.thread_axis((0, 32), "threadIdx.x")])
     text = check(s, args, lambda x: x.cumsum(axis=0))
     assert re.search(r'"threadIdx.x"\):\s*for scan_idx in range\(5\)', text)
 
@@ -115,8 +118,10 @@ def test_threads_run_all_steps_of_several_states(mirrored):
     s = te.create_schedule(both[0].op)
     for tensor in (*first, update, delay):
         outer, inner = s[tensor].split(tensor.op.axis[1], nparts=4)
-        s[tensor].bind(outer, te.thread_axis("threadIdx.x"))
-    s[both[0]].env_threads([te.thread_axis("threadIdx.x")])
+        s[tensor].bind(outer, te.thread_axis("blockIdx.x" if mirrored else "threadIdx.x"))
+    if mirrored:
+        assert "for scan_idx in range(5):\n        for i_0 in T.thr" in pleat.lower(s, [X, *both]).script()
+    s[both[0]].env_threads([te.thread_axis("blockIdx.x" if mirrored else "threadIdx.x")])
     if mirrored:  # another thread computes what delay reads
         with pytest.raises(ScheduleError, match="not proved"):
             pleat.lower(s, [X, *both])

@@ -23,6 +23,13 @@ _MODULES = {
     "pleat.te.lowering": ("lower", "schedule_of"),
 }
 _NAMES = {name: module for module, names in _MODULES.items() for name in names}
+# Advice for names of TVM's that are absent.
+_OTHERS = {
+    "decl_tensor_intrin": "write the intrinsic as two functions of tensor programs, what it computes and how: "
+                          "tir.TensorIntrin.register(\"gemv\", description, implementation), and then "
+                          "s[C].tensorize(axis, \"gemv\")",
+    "hybrid": "write a tensor program with @T.prim_func, or te.compute",
+}
 __all__ = ["AXIS_SEPARATOR", *_NAMES]  # noqa: PLE0604
 
 
@@ -35,4 +42,5 @@ def __getattr__(name):
         module = importlib.import_module(_NAMES.get(name, "pleat.tir.op"))
         if name in _NAMES or name in module.__all__:
             return getattr(module, name)
-    raise AttributeError(f"module 'pleat.te' has no attribute {name!r}")
+    advice = f": {_OTHERS[name]}" if name in _OTHERS else ""
+    raise AttributeError(f"module 'pleat.te' has no attribute {name!r}{advice}")

@@ -10,7 +10,8 @@ is in the end; so their order is:
  5. the other stages, readers before what they read: compute_at, which makes the loops for the elements
     that are read, then the steps on these loops as they were recorded;
  6. the first values of reductions, in loops of their own where that is proved;
- 7. intrinsics in place of loops, which add to the first values."""
+ 7. the threads that run all steps of a scan, outside of the loop over the steps;
+ 8. intrinsics in place of loops, which add to the first values."""
 from pleat._library import PleatError
 from pleat.te.program import made_program
 from pleat.te.double_buffers import with_double_buffers
@@ -69,6 +70,8 @@ class _Lowering:
         for stage in self.schedule.stages:
             if stage.environment:
                 self._at(stage.environment, self._start_threads, stage)
+            elif isinstance(stage.op, ScanOp):
+                self._start_blocks(stage)
         self.sch.place = None
         for stage, step in self.intrinsics:
             self.sch.place = step.place
@@ -265,6 +268,18 @@ class _Lowering:
             steps, *loops = self.sch.get_loops(self._block(self.schedule[op]))
             nests = [loops[:len(threads)]]
         self.sch.reorder(*nests[0], steps)
+
+    def _start_blocks(self, stage):
+        """Does so for a scan without env_threads whose steps run in blocks of threads, where it is proved: a device
+        cannot start blocks inside of a loop."""
+        tags = [[thread_of(update, a) for a in update.leaf_iter_vars]
+                for update in (self.schedule[op] for op in {t.op: None for t in stage.op.update})]
+        threads = [tag for tag in tags[0] if tag and all(tag in other for other in tags)]
+        if any(tag.startswith("blockIdx") for tag in threads):
+            try:
+                self._start_threads(stage, threads)
+            except ScheduleError:
+                pass  # the loop over the steps stays around the threads
 
     def _separate_first_values(self, stage):
         """Stores the first values of a scheduled reduction in loops of their own."""
