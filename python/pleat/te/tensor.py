@@ -114,11 +114,22 @@ class TensorSlice:
         return self.tensor(*self.indices)
 
 
+def _operator(name, of_tensors):
+    """A binary operator: of elements, or the operator of pleat.topi where a side is a tensor with axes."""
+    def of(self, other):
+        if of_tensors is None or not self.ndim and not getattr(other, "ndim", 0):
+            return getattr(self.as_expression(), name)(other)
+        from pleat import topi
+        sides = (other, self) if name.startswith("__r") else (self, other)
+        return getattr(topi, of_tensors)(*sides)
+    return of
+
+
+_OF_TENSORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide"}
 for _name, _method in vars(PrimExpr).items():
     if _name.startswith("__r") and _name != "__repr__" or _name in (
             "__add__", "__sub__", "__mul__", "__truediv__", "__lt__", "__le__", "__gt__", "__ge__"):
-        setattr(Tensor, _name, lambda self, other, _name=_name:
-                getattr(self.as_expression(), _name)(other))
+        setattr(Tensor, _name, _operator(_name, _OF_TENSORS.get(_name.strip("_").removeprefix("r"))))
 
 
 # ---- Operations -----------------------------------------------------------------------------------

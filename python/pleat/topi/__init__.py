@@ -9,7 +9,7 @@ pleat.topi.nn has those of neural networks."""
 from pleat.topi import nn
 from pleat.topi.elementwise import (abs, acos, acosh, add, asin, asinh, atan, atan2, atanh,  # noqa: A004
                                     bitwise_and, bitwise_not, bitwise_or, bitwise_xor, cast, ceil, clip,
-                                    cos, cosh, divide, equal, erf, exp, floor, floor_divide, floor_mod,
+                                    cos, cosh, divide, elemwise_sum, equal, erf, exp, floor, floor_divide, floor_mod,
                                     full, full_like, greater, greater_equal, identity, isinf, isnan,
                                     left_shift, less, less_equal, log, log2, log10, logical_and,
                                     logical_not, logical_or, logical_xor, maximum, minimum, mod, multiply,
@@ -22,7 +22,7 @@ from pleat.topi.transform import (arange, broadcast_to, concatenate, expand_dims
 
 __all__ = ["abs", "acos", "acosh", "add", "all", "any", "arange", "argmax", "argmin", "asin", "asinh",
            "atan", "atan2", "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
-           "broadcast_to", "cast", "ceil", "clip", "concatenate", "cos", "cosh", "divide", "equal", "erf",
+           "broadcast_to", "cast", "ceil", "clip", "concatenate", "cos", "cosh", "divide", "elemwise_sum", "equal", "erf",
            "exp", "expand_dims", "flip", "floor", "floor_divide", "floor_mod", "full", "full_like",
            "greater", "greater_equal", "identity", "isinf", "isnan", "left_shift",
            "less", "less_equal", "log", "log2", "log10", "logical_and", "logical_not", "logical_or",

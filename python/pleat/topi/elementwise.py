@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators whose results depend on the elements of their operands at the same index. Operands with
 fewer axes, or axes of extent 1, are broadcast; an operand may be a number or an expression."""
+import functools
+
 from pleat import te, tir
 from pleat.te.tensor import Tensor, as_extent
 from pleat.topi._shapes import broadcast_element, broadcast_shape, is_tensor
@@ -94,6 +96,12 @@ def clip(x, a_min, a_max):
     low, high = tir.const(a_min, x.dtype), tir.const(a_max, x.dtype)
     return te.compute(x.shape, lambda *i: tir.max(tir.min(x(*i), high), low), name="compute",
                       tag="elemwise")
+
+
+def elemwise_sum(xs):
+    """The sum of tensors of one shape."""
+    return te.compute(xs[0].shape, lambda *i: functools.reduce(lambda a, b: a + b, (x(*i) for x in xs)),
+                      name="T_elemwise_sum", tag="elemwise")
 
 
 def full(shape, dtype, fill_value):
