@@ -528,6 +528,21 @@ def test_padding_that_differs():
                                               pad_value=lambda i, j: i + j)
 
 
+@pytest.mark.parametrize("value", [lambda i, j: i + j, lambda *i: i[1], lambda i, j: T.if_then_else(i > 3, j, 1)])
+def test_padding_of_single_axes_that_differs(value):
+    """The text of the trace names the modules that it needs."""
+    sch = tir.Schedule(matmul)
+    sch.pad_axis("product", ("write", 0), 1, 16, pad_value=value)
+    sch.split_axis("product", ("write", 0), 0, [None, 8], pad_value=lambda *i: i[2])
+    check(sch)
+    texts = [sch.trace.by_axes(), sch.trace.by_maps(), f"{sch.trace}\napply_trace(sch)"]
+    assert texts[2].startswith("# from tvm.script import tir as T\n") == ("T.if_then_else" in texts[2])
+    for text in texts:
+        again = tir.Schedule(matmul)
+        exec(text, {"sch": again, "T": T, "s_tir": tir})
+        pleat.ir.assert_structural_equal(again.func, sch.func)
+
+
 @T.prim_func
 def rows_of_any_number(a: T.handle, d: T.handle):
     n = T.int32()

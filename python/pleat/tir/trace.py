@@ -344,7 +344,9 @@ class Trace:
         return lines
 
     def __str__(self):
-        return "\n".join([HEADING, *(f"  {line}" for line in self.as_python() or ["pass"])])
+        lines = [f"  {line}" for line in self.as_python() or ["pass"]]
+        imports = ["# from tvm.script import tir as T"] if any(" T." in line or "(T." in line for line in lines) else []
+        return "\n".join([*imports, HEADING, *lines])
 
     __repr__ = __str__
 

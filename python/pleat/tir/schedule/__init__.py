@@ -53,6 +53,10 @@ def _argument(value):
     return text_of(value)
 
 
+def _is_function(value):
+    return callable(value) and not isinstance(value, (IndexMap, Value))
+
+
 def _takes_any_number(function):
     """Whether a function has a parameter such as *indices."""
     return any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(function).parameters.values())
@@ -160,6 +164,9 @@ class Schedule:
         bound = {name: self._prepared_value(kinds[name], name, value) for name, value in bound.items()}
         if "index_map" in bound or "gen_new_ranges" in bound:
             bound = self._with_maps(step, bound)
+        elif _is_function(bound.get("pad_value")):
+            many = _takes_any_number(bound["pad_value"]) and self._map_rank(step, bound)
+            bound["pad_value"] = _padding(bound["pad_value"], many + len(bound.get("factors", [0])) - 1)
         many = [item for name, value in bound.items() if name.startswith("*") for item in value]
         return many, {name: value for name, value in bound.items() if not name.startswith("*")}
 
@@ -186,7 +193,7 @@ class Schedule:
         block = self.get(bound["block"])
         if not hasattr(block, "iter_vars"):
             raise TypeError(f"{step}: 'block' is a block, not {bound['block']!r}")
-        if step != "transform_layout":
+        if "buffer" not in bound:
             return len(block.iter_vars)
         kind, number = bound["buffer"] if isinstance(bound["buffer"], tuple) else (None, bound["buffer"])
         regions = {"read": block.reads, "write": block.writes}.get(kind, [*block.writes, *block.reads])
@@ -602,7 +609,7 @@ def _constant(value):
 def _padding(value, rank):
     """The number that a function of `rank` indices, or a map, gives for all indices, or else the map, or for a
     function that gives no integer its text; other values as they are."""
-    is_function = callable(value) and not isinstance(value, (IndexMap, Value))
+    is_function = _is_function(value)
     value = result = _as_map(value) if isinstance(value, str) else value
     if is_function:
         names = list(inspect.signature(value).parameters)
