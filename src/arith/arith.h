@@ -65,6 +65,13 @@ bool expr_lane_value(const Expr *e, int lane, int64_t *out);
 
 bool expr_reads_memory(Expr *e); // true for loads, addresses and calls
 
+// e == factor * (dividend // divisor) + rest, with a positive divisor.
+typedef struct QuotientForm {
+  Expr *dividend;
+  int64_t divisor, factor, rest;
+} QuotientForm;
+bool quotient_form(Context *context, Expr *e, QuotientForm *out);
+
 // e == base + Σ coefficients[i] * vars[i], with base free of vars. False when it is not linear.
 bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_t *coefficients,
                  Expr **base);

@@ -51,6 +51,19 @@ bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_
   return linear;
 }
 
+bool quotient_form(Context *context, Expr *e, QuotientForm *out) {
+  if (!dtype_is_index(e->type)) return false;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Analyzer *analyzer = analyzer_new_in(context, &context->scratch);
+  const Form *f = form_of_simplified(analyzer, e);
+  const Expr *atom = f->count == 1 ? f->terms[0].atom : NULL;
+  bool found = atom && atom->op == EXPR_FLOOR_DIV && expr_as_int(atom->args[1], &out->divisor) &&
+               out->divisor > 0;
+  if (found) *out = (QuotientForm){atom->args[0], out->divisor, f->terms[0].coef, f->constant};
+  arena_reset(&context->scratch, mark);
+  return found;
+}
+
 // ---- Spans
 
 // The values are in [low, high], which are free of running variables; NULL: unknown. `exact`: both

@@ -112,7 +112,6 @@ static bool analyze(SplitSearch *search, Atom *atom) {
   Expr **vars = arena_array(&context->arena, Expr *, count + 1);
   int64_t *factors = arena_array(&context->arena, int64_t, count + 1);
   for (int i = 0; i < count; i++) vars[i] = search->inner.items[i].var;
-  atom->low = atom->high = 0;
   if (!linear_form(context, atom->form, vars, count, factors, &atom->rest)) return false;
   if (!inner_bounds(search, atom, factors)) return false;
   atom->rest = analyzer_simplify(search->partition->analyzer, atom->rest);
@@ -173,6 +172,19 @@ static bool has_likely(const Expr *condition) {
           (has_likely(condition->args[0]) || has_likely(condition->args[1])));
 }
 
+// x // c == k holds where x is from k * c to k * c + c - 1: the remainder acts as an inner
+// variable.
+static void take_remainder(Context *context, Atom *atom) {
+  QuotientForm q;
+  int64_t offset;
+  if (atom->kind == CONDITION_LEAST || !quotient_form(context, atom->form, &q) ||
+      (q.factor != 1 && q.factor != -1) || !mul_fits(q.factor * q.rest, q.divisor, &offset) ||
+      !dtype_holds(atom->form->type, offset))
+    return;
+  atom->form = expr_add(context, q.dividend, expr_int(context, atom->form->type, offset));
+  atom->low = 1 - q.divisor;
+}
+
 static void note_condition(SplitSearch *search, Expr *condition, bool is_blend) {
   if (is_cheap(search) && !has_likely(condition)) return;
   Context *context = search->partition->context;
@@ -186,6 +198,7 @@ static void note_condition(SplitSearch *search, Expr *condition, bool is_blend) 
     for (int k = 0; k < search->atoms.count; k++)
       known |= search->atoms.items[k].condition == atom.condition;
     if (known || !lower_condition_form(context, atom.condition, &atom.kind, &atom.form)) continue;
+    take_remainder(context, &atom);
     if (analyze(search, &atom)) array_push(&context->arena, &search->atoms, atom);
   }
 }

@@ -167,8 +167,8 @@ Expr *lower_region_chunks(Context *context, const HostMachine *machine, const Lo
 // divides by constants only.
 bool lower_may_move(Expr *condition);
 
-// Writes an integer comparison as `form >= 0` (LEAST), `form == 0` or `form != 0`. False for any
-// other condition.
+// Writes an integer comparison as `form >= 0` (LEAST), `form == 0` or `form != 0`; LEAST without a
+// division, i // 8 < 3 as 23 - i >= 0. False for any other condition.
 typedef enum ConditionKind { CONDITION_LEAST, CONDITION_EQUAL, CONDITION_DIFFERENT } ConditionKind;
 bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form);
 

@@ -145,16 +145,29 @@ int64_t lower_size(Stmt *s, int64_t limit) {
 
 // ---- Conditions
 
+// A form that is at least 0 where `a` is less than `b`, or, with `slack` 0, at most `b`.
+static Expr *least_form(Context *context, Expr *a, Expr *b, int64_t slack) {
+  Expr *form = expr_sub(context, expr_sub(context, b, a), expr_int(context, a->type, slack));
+  QuotientForm q;
+  int64_t offset;
+  bool is_unit = quotient_form(context, form, &q) && (q.factor == 1 || q.factor == -1);
+  if (!is_unit || !mul_fits(q.rest, q.divisor, &offset) ||
+      (q.factor < 0 && !add_fits(offset, q.divisor - 1, &offset)) ||
+      !dtype_holds(form->type, offset))
+    return form;
+  Expr *rest = expr_int(context, form->type, offset);
+  return q.factor > 0 ? expr_add(context, q.dividend, rest) : expr_sub(context, rest, q.dividend);
+}
+
 bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form) {
   if (condition->count != 2 || !dtype_is_int(condition->args[0]->type)) return false;
   Expr *a = condition->args[0], *b = condition->args[1];
-  Expr *one = expr_int(context, a->type, 1);
   *kind = CONDITION_LEAST;
   switch ((ExprOp)condition->op) {
-  case EXPR_LT: *form = expr_sub(context, expr_sub(context, b, a), one); return true;
-  case EXPR_LE: *form = expr_sub(context, b, a); return true;
-  case EXPR_GT: *form = expr_sub(context, expr_sub(context, a, b), one); return true;
-  case EXPR_GE: *form = expr_sub(context, a, b); return true;
+  case EXPR_LT: *form = least_form(context, a, b, 1); return true;
+  case EXPR_LE: *form = least_form(context, a, b, 0); return true;
+  case EXPR_GT: *form = least_form(context, b, a, 1); return true;
+  case EXPR_GE: *form = least_form(context, b, a, 0); return true;
   case EXPR_EQ: *kind = CONDITION_EQUAL; break;
   case EXPR_NE: *kind = CONDITION_DIFFERENT; break;
   default: return false;

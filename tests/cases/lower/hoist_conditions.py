@@ -24,3 +24,6 @@ def f(A: T.Buffer((11, 5), "float32"), K: T.Buffer((1,), "int32"),
         if i != 2:
             B[1, i] = T.float32(4)
             B[2, i] = T.float32(5)
+    for i in range(11):
+        if 1 < (i + 1) // 3 and i // 4 <= 1:
+            B[i, 2] = T.float32(6)

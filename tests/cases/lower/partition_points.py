@@ -40,3 +40,20 @@ def undecided(A: T.Buffer((8, 4), "int32")):
         for j in range(4):
             if i * 2 + j >= 5:
                 A[i, j] = 1
+
+
+@T.prim_func
+def quotients(A: T.Buffer((61,), "int32"), B: T.Buffer((61,), "int32")):
+    for i in T.serial(61, annotations={"pragma_loop_partition_hint": 1}):
+        if 5 - i // 7 == 3:
+            A[i] = 1
+        if (i + 3) // 4 > 9:
+            B[i] = 2
+
+
+@T.prim_func
+def quotient_of_two(A: T.Buffer((9, 8), "int32")):
+    for i in T.serial(9, annotations={"pragma_loop_partition_hint": 1}):
+        for j in range(8):
+            if (i * 8 + j) // 12 != 2:
+                A[i, j] = A[i, j] + 1
