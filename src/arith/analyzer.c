@@ -86,6 +86,7 @@ int analyzer_mark(const Analyzer *analyzer) {
 static void count_fact(Analyzer *analyzer, const Fact *fact, int step) {
   analyzer->sign_count += fact->kind == FACT_SIGN ? step : 0;
   analyzer->truth_count += fact->kind == FACT_TRUTH ? step : 0;
+  analyzer->named_count += fact->kind == FACT_NAMED ? step : 0;
   analyzer->divisor_count += fact->kind == FACT_RANGE && fact->divisor > 1 ? step : 0;
   analyzer->range_count += fact->kind == FACT_RANGE && (fact->first || fact->last) ? step : 0;
 }
@@ -276,7 +277,16 @@ static void bind_range_of(Analyzer *analyzer, Expr *var, Expr *value, const Form
   push_fact(analyzer, fact);
 }
 
+// A boolean variable, whose truth tells that of the condition that is its value.
+static bool bind_condition(Analyzer *analyzer, Expr *var, Expr *value) {
+  if (!dtype_is_bool(var->type) || var->type.lanes != 1) return false;
+  if (!expr_reads_memory(value))
+    push_fact(analyzer, (Fact){.kind = FACT_NAMED, .atom = var, .condition = value});
+  return true;
+}
+
 void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value) {
+  if (bind_condition(analyzer, var, value)) return;
   if (!dtype_is_index(var->type) || !dtype_is_index(value->type)) return;
   analyzer_enter(analyzer);
   const Form *form = form_of_simplified(analyzer, value);
@@ -288,6 +298,7 @@ void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value) {
 }
 
 void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value) {
+  if (bind_condition(analyzer, var, value)) return;
   if (!dtype_is_index(var->type) || !dtype_is_index(value->type)) return;
   analyzer_enter(analyzer);
   bind_range_of(analyzer, var, value, form_of_simplified(analyzer, value));
@@ -296,8 +307,13 @@ void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value) {
 
 // ---- Assumptions
 
+static void assume_one(Analyzer *analyzer, Expr *condition);
+
 static void assume_truth(Analyzer *analyzer, Expr *condition, bool truth) {
+  const Fact *known = analyzer_info(analyzer, condition)->fact;
+  Expr *value = known && known->kind == FACT_NAMED ? known->condition : NULL;
   push_fact(analyzer, (Fact){.kind = FACT_TRUTH, .atom = condition, .truth = truth});
+  if (value) assume_one(analyzer, truth ? value : expr_unary(analyzer->context, EXPR_NOT, value));
 }
 
 // The term whose variable f == 0 gives in terms of the others: the variable that was created last.

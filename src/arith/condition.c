@@ -255,6 +255,27 @@ static Expr *simplify_mutually(Analyzer *analyzer, Expr *e) {
   return expr_binary(analyzer->context, e->op, a, b);
 }
 
+// A condition with the values of the names in it.
+static Expr *without_names(Analyzer *analyzer, Expr *e) {
+  const Fact *fact = e->op == EXPR_VAR ? analyzer_info(analyzer, e)->fact : NULL;
+  if (fact && fact->kind == FACT_NAMED) return fact->condition;
+  if (e->op == EXPR_NOT)
+    return expr_unary(analyzer->context, EXPR_NOT, without_names(analyzer, e->args[0]));
+  if (e->op != EXPR_AND && e->op != EXPR_OR) return e;
+  Expr *a = without_names(analyzer, e->args[0]), *b = without_names(analyzer, e->args[1]);
+  return expr_binary(analyzer->context, e->op, a, b);
+}
+
+// Names stay, unless their values decide the condition.
+static Expr *decided_by_names(Analyzer *analyzer, Expr *e) {
+  Expr *open = analyzer->named_count ? without_names(analyzer, e) : e;
+  if (open == e || analyzer->assumed >= MOST_ASSUMED) return e;
+  analyzer->assumed++;
+  Expr *value = analyzer_simplify(analyzer, open);
+  analyzer->assumed--;
+  return value->op == EXPR_INT ? value : e;
+}
+
 static Expr *known_truth(Analyzer *analyzer, Expr *e) {
   Fact *fact = analyzer->truth_count ? analyzer_info(analyzer, e)->fact : NULL;
   if (fact && fact->kind == FACT_TRUTH) return verdict_expr(analyzer, fact->truth);
@@ -269,5 +290,6 @@ Expr *analyzer_simplify_condition(Analyzer *analyzer, Expr *e) {
   if (e->op == EXPR_AND || e->op == EXPR_OR) e = simplify_parts(analyzer, e);
   if (analyzer->deep && e->type.lanes == 1 && (e->op == EXPR_AND || e->op == EXPR_OR))
     e = simplify_mutually(analyzer, e);
+  if (e->type.lanes == 1 && e->op != EXPR_INT) e = decided_by_names(analyzer, e);
   return e->type.lanes == 1 && e->op != EXPR_INT ? known_truth(analyzer, e) : e;
 }

@@ -91,17 +91,25 @@ const Form *digit_form(Analyzer *analyzer, DType type, const ArithDigit *digit, 
 #define NO_LOW INT64_MIN
 #define NO_HIGH INT64_MAX
 
-typedef enum FactKind { FACT_RANGE, FACT_VALUE, FACT_SIGN, FACT_TRUTH, FACT_FENCE } FactKind;
+typedef enum FactKind {
+  FACT_RANGE,
+  FACT_VALUE,
+  FACT_SIGN,
+  FACT_TRUTH,
+  FACT_NAMED,
+  FACT_FENCE
+} FactKind;
 typedef struct Fact Fact;
 struct Fact {
   FactKind kind;
-  Expr *atom;               // RANGE, VALUE: the subject; TRUTH: a condition
+  Expr *atom;               // RANGE, VALUE, NAMED: the subject; TRUTH: a condition
   Interval bounds;          // RANGE
   const Form *first, *last; // RANGE: symbolic and inclusive, NULL when unknown
   int64_t divisor, rest;    // RANGE: atom == rest (mod divisor)
   bool kept;                // RANGE: never replaced by its value
   const Form *form;         // VALUE: atom == form; SIGN: form >= 0
   bool truth;               // TRUTH
+  Expr *condition;          // NAMED: the value of the boolean variable `atom`
   Fact *shadowed;           // the fact of the same atom that this one hides
   int barrier;              // the analyzer's barrier before this fact
 };
@@ -156,7 +164,7 @@ struct Analyzer {
   int barrier;
   int sign_count;  // facts of kind SIGN
   int range_count; // symbolic ranges
-  int truth_count, divisor_count;
+  int truth_count, named_count, divisor_count;
   bool deep;
   bool keeps_names; // conditions give variables ranges, and never values
   int assumed;  // conditions assumed by the expression under simplification: see MOST_ASSUMED

@@ -364,6 +364,7 @@ static bool fact_ties(const Fact *fact, const Expr *var) {
   switch (fact->kind) {
   case FACT_SIGN: return form_uses(fact->form, var);
   case FACT_TRUTH: return expr_uses(fact->atom, var);
+  case FACT_NAMED: return expr_uses(fact->condition, var);
   case FACT_VALUE:
     return fact->form->count > 0 && (fact->atom == var || form_uses(fact->form, var));
   case FACT_RANGE:

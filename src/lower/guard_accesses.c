@@ -371,7 +371,7 @@ static void check_let_expr(Guarding *g, Expr *e) {
   int mark = analyzer_mark(g->analyzer);
   check_expr(g, e->args[1]);
   int inside = g->pending.count;
-  if (dtype_is_int(e->args[0]->type)) analyzer_bind_value(g->analyzer, e->args[0], e->args[1]);
+  analyzer_bind_value(g->analyzer, e->args[0], e->args[1]);
   check_expr(g, e->args[2]);
   analyzer_reset(g->analyzer, mark);
   for (int i = inside; i < g->pending.count; i++) {
@@ -570,7 +570,8 @@ static Stmt *guard_if(Guarding *g, Stmt *s) {
 static Stmt *guard_let(Guarding *g, Stmt *s) {
   check_expr(g, s->as.let.value);
   int first = g->pending.count, mark = analyzer_mark(g->analyzer);
-  if (dtype_is_int(s->as.let.var->type) && !expr_reads_memory(s->as.let.value))
+  bool is_known = dtype_is_int(s->as.let.var->type) || dtype_is_bool(s->as.let.var->type);
+  if (is_known && !expr_reads_memory(s->as.let.value))
     analyzer_bind_value(g->analyzer, s->as.let.var, s->as.let.value);
   array_push(&g->context->arena, &g->scope.lets, ((AccessLet){s->as.let.var, s->as.let.value}));
   Stmt *body = guarded(g, s->as.let.body);

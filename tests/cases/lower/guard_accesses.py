@@ -25,3 +25,14 @@ def tested(idx: T.Buffer((5,), "int32"), C: T.Buffer((5,), "int32")):
     for i in range(5):
         if 0 <= idx[i] and idx[i] < 5:
             C[idx[i]] = T.if_then_else(i < 4, idx[i + 1], 0)
+
+
+@T.prim_func
+def named_conditions(A: T.Buffer((5,), "int32"), B: T.Buffer((8,), "int32"), n: T.int32):
+    for i in range(8):
+        c: T.bool = i < 5 and i < n
+        if c:
+            B[i] = A[i]
+        d: T.bool = i < B[i]
+        if d:
+            B[i] = A[i]

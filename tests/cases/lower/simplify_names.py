@@ -29,3 +29,21 @@ def shifts(A: T.Buffer((32,), "int32")):
     for i in range(32):
         if T.shift_left(1, i) > 0:
             A[i] = 2
+
+
+@T.prim_func
+def named_conditions(A: T.Buffer((9,), "int32"), B: T.Buffer((9, 4), "int32"), n: T.int32):
+    for i in range(9):
+        c: T.bool = i < n
+        if c or i >= n:
+            A[i] = 1
+        if c:
+            if i < n + 2:
+                B[i, 0] = 2
+            if not c:
+                B[i, 1] = 3
+        else:
+            B[i, 2] = T.if_then_else(n <= i, 4, 5)
+        d: T.bool = i < A[i]
+        if d or i >= A[i]:
+            B[i, 3] = 6
