@@ -69,7 +69,17 @@ typedef struct Split {
   Expr *in_range; // NULL: always true
 } Split;
 
-static bool split_factors(Split *split, const StepValue *factors) {
+// How many parts of `size` iterations the extent has: without rounding where it is proved to be a
+// multiple of the size.
+static Expr *parts_of(Context *context, Analyzer *analyzer, Expr *extent, int64_t number) {
+  Expr *size = expr_int(context, extent->type, number);
+  Expr *parts = analyzer_simplify(analyzer, expr_floor_div(context, extent, size));
+  if (analyzer_prove_equal(analyzer, expr_mul(context, parts, size), extent)) return parts;
+  Expr *up = expr_add(context, extent, expr_int(context, extent->type, number - 1));
+  return expr_floor_div(context, up, size);
+}
+
+static bool split_factors(Split *split, Analyzer *analyzer, const StepValue *factors) {
   Schedule *schedule = split->schedule;
   Context *context = schedule->context;
   int open = -1;
@@ -95,10 +105,8 @@ static bool split_factors(Split *split, const StepValue *factors) {
           "loop '%s': factor %d is not a positive integer, or the factors are too large", name, i);
     split->extents[i] = expr_int(context, split->loop->as.loop.var->type, f->as.i);
   }
-  Expr *extent = split->loop->as.loop.extent, *all = expr_int(context, extent->type, product);
   if (open < 0) return true;
-  Expr *up = expr_add(context, extent, expr_int(context, extent->type, product - 1));
-  split->extents[open] = expr_floor_div(context, up, all);
+  split->extents[open] = parts_of(context, analyzer, split->loop->as.loop.extent, product);
   return true;
 }
 
@@ -188,7 +196,8 @@ bool step_split(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Split split = {schedule, path_end(&path)};
   if (!loop_is_plain(split.loop)) return refuse_decorated(schedule, split.loop);
-  if (!split_factors(&split, &call->args[1])) return false;
+  Analyzer *analyzer = path_analyzer(schedule, &path, path.count - 1);
+  if (!split_factors(&split, analyzer, &call->args[1])) return false;
   Expr *old = split.loop->as.loop.var, **vars = arena_array(&context->arena, Expr *, split.count);
   for (int i = 0; i < split.count; i++) {
     vars[i] = expr_var(context, str_format(context, "%s_%d", old->as.var->name, i), old->type);
@@ -196,7 +205,7 @@ bool step_split(Schedule *schedule, StepCall *call) {
         i == 0 ? vars[i]
                : expr_add(context, expr_mul(context, split.value, split.extents[i]), vars[i]);
   }
-  if (!split_covers(&split, path_analyzer(schedule, &path, path.count - 1))) return false;
+  if (!split_covers(&split, analyzer)) return false;
   if (split.in_range && call->args[3].kind == VALUE_BOOL && call->args[3].as.i)
     return schedule_refuse(schedule, split.loop->pos,
                            "loop '%s' needs a predicate, because the factors make more iterations "

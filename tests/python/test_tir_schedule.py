@@ -200,6 +200,8 @@ def test_sums_of_free_sizes_are_padded():
     sch = tir.Schedule(free_product)
     sch.pad_einsum("C", [1, 8, 3])
     assert "B_pad = T.alloc_buffer(((n + 7) // 8 * 8, (k + 2) // 3 * 3)" in sch.func.script()
+    sch.split(sch.get_loops("C")[1], [None, 8])  # a multiple of 8 is not rounded up
+    assert "for i, j_0, j_1, r in T.grid(5, (n + 7) // 8, 8, (k + 2) // 3 * 3):" in sch.func.script()
     run = pleat.build(sch.func, cache=False)
     rng = np.random.default_rng(5)
     for n, k in ((1, 1), (13, 7), (8, 3), (17, 31)):
