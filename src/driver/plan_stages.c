@@ -120,16 +120,17 @@ static PlannedStages plan_without(Program *p, Avoided avoided, double seconds) {
   return found;
 }
 
+// Bounds the number of plans of a small graph and the solver's work for them.
+enum { MOST_TRIALS = 64, MOST_WORK = 100000000 };
+
 // The plans of a program that were made so far.
 typedef struct Planning {
   Program *program;
-  PlannedStages best;
-  int64_t work; // of the solver
-  int trials;
+  PlannedStages made[1 + MOST_TRIALS];
+  int count;
+  PlannedStages *best; // the first of the cheapest
+  int64_t work;        // of the solver
 } Planning;
-
-// Bounds the number of plans of a small graph and the solver's work for them.
-enum { MOST_TRIALS = 64, MOST_WORK = 100000000 };
 
 // The decisions without which a plan of a small graph is looked at too. Records may have kernels
 // that only such a plan has.
@@ -143,27 +144,33 @@ static unsigned decisions_to_avoid(const Program *p, const PlannedStages *first)
 }
 
 static bool may_try(const Planning *g) {
-  return g->trials < MOST_TRIALS && g->work < MOST_WORK;
+  return g->count <= MOST_TRIALS && g->work < MOST_WORK;
 }
 
-static PlannedStages try_without(Planning *g, Avoided avoided) {
+// Notes a plan that was made, if there is one.
+static PlannedStages *note_plan(Planning *g, PlannedStages plan) {
+  PlannedStages *made = &g->made[g->count++];
+  *made = plan;
+  if (!plan.plan) return made;
+  g->work += plan.plan->work;
+  if (!g->best->plan || plan.plan->cost < g->best->plan->cost) g->best = made;
+  return made;
+}
+
+static PlannedStages *try_without(Planning *g, Avoided avoided) {
   Context *context = g->program->context;
   int first = context->diags.count, errors = context->error_count;
-  PlannedStages found = plan_without(g->program, avoided, 0);
-  if (!found.plan) diag_forget(context, first, errors);
-  g->trials++;
-  if (found.plan) g->work += found.plan->work;
-  bool better = found.plan && (!g->best.plan || found.plan->cost < g->best.plan->cost);
-  if (better) g->best = found;
-  return found;
+  PlannedStages *made = note_plan(g, plan_without(g->program, avoided, 0));
+  if (!made->plan) diag_forget(context, first, errors);
+  return made;
 }
 
 static bool is_decided(const StageTensor *tensor) {
   return tensor->decided && !tensor->data && !tensor->kept;
 }
 
-static bool is_kept(const PlannedStages *from, int tensor) {
-  return from->avoided.kept.words && bit_set_has(&from->avoided.kept, tensor);
+static bool is_kept(const Avoided *avoided, int tensor) {
+  return avoided->kept.words && bit_set_has(&avoided->kept, tensor);
 }
 
 // The decisions that `from` avoids, with a tensor kept too and, unless it is -1, one that was
@@ -172,29 +179,42 @@ static Avoided keeping(const Planning *g, const PlannedStages *from, int tensor,
   Avoided avoided = {from->avoided.decisions,
                      bit_set_new(&g->program->context->arena, from->tensors.count)};
   for (int i = 0; i < from->tensors.count; i++)
-    if (i == tensor || (i != instead && is_kept(from, i))) bit_set_add(&avoided.kept, i);
+    if (i == tensor || (i != instead && is_kept(&from->avoided, i))) bit_set_add(&avoided.kept, i);
   return avoided;
 }
 
-// Keeps a tensor, also in the place of each that was kept, where the plan becomes cheaper.
-static bool keep_if_cheaper(Planning *g, PlannedStages *from, int tensor) {
-  for (int i = -1; i < from->tensors.count && may_try(g); i++) {
-    if (i >= 0 && !is_kept(from, i)) continue;
-    PlannedStages trial = try_without(g, keeping(g, from, tensor, i));
-    if (!trial.plan || trial.plan->cost >= from->plan->cost) continue;
-    *from = trial;
-    return true;
+// Was a plan made that avoids the same?
+static bool was_made(const Planning *g, const Avoided *avoided, int tensors) {
+  for (int i = 0; i < g->count; i++) {
+    const Avoided *other = &g->made[i].avoided;
+    bool same = other->decisions == avoided->decisions;
+    for (int k = 0; same && k < tensors; k++) same = is_kept(other, k) == is_kept(avoided, k);
+    if (same) return true;
   }
   return false;
 }
 
-// Climbs from a plan: keeps each tensor about which a decision was made, if that makes the plan
-// cheaper.
-static void keep_cheaper(Planning *g, PlannedStages from) {
-  for (bool better = true; better && from.plan && may_try(g);) {
-    better = false;
-    for (int i = 0; i < from.tensors.count && may_try(g); i++)
-      if (is_decided(from.tensors.items[i])) better |= keep_if_cheaper(g, &from, i);
+static void keep_cheaper(Planning *g, const PlannedStages *from, int start);
+
+// Keeps a tensor, also in the place of each that was kept.
+static void keep_tensor(Planning *g, const PlannedStages *from, int tensor) {
+  for (int i = -1; i < from->tensors.count && may_try(g); i++) {
+    if (i >= 0 && !is_kept(&from->avoided, i)) continue;
+    Avoided avoided = keeping(g, from, tensor, i);
+    if (was_made(g, &avoided, from->tensors.count)) continue;
+    const PlannedStages *made = try_without(g, avoided);
+    if (made->plan && made->plan->cost < from->plan->cost) keep_cheaper(g, made, tensor + 1);
+  }
+}
+
+// Climbs from a plan: keeps each tensor about which a decision was made, the one at `start` first,
+// and climbs from each plan that is cheaper. A tensor that makes it cheaper may be in the way of
+// others that do so together, so the others are kept without it too.
+static void keep_cheaper(Planning *g, const PlannedStages *from, int start) {
+  int count = from->plan ? from->tensors.count : 0;
+  for (int k = 0; k < count && may_try(g); k++) {
+    int i = (start + k) % count;
+    if (is_decided(from->tensors.items[i])) keep_tensor(g, from, i);
   }
 }
 
@@ -230,18 +250,17 @@ static void note_decided(Plan *plan, const StageGraph *first) {
 // results stored that would be computed inside of their readers.
 Plan *program_plan_stages(Program *p) {
   int diags = p->context->diags.count, errors = p->context->error_count;
-  PlannedStages whole = plan_storing(p), first = whole;
-  Planning g = {.program = p, .best = whole, .work = whole.plan ? whole.plan->work : 0};
-  if (whole.plan && may_be_cheaper(&whole)) first = try_without(&g, (Avoided){0});
-  unsigned all = decisions_to_avoid(p, &first), also = first.avoided.decisions;
+  Planning g = {.program = p, .best = g.made};
+  PlannedStages *whole = note_plan(&g, plan_storing(p)), *first = whole;
+  if (whole->plan && may_be_cheaper(whole)) first = try_without(&g, (Avoided){0});
+  unsigned all = decisions_to_avoid(p, first), also = first->avoided.decisions;
   for (unsigned left = all; left && may_try(&g); left &= left - 1)
     try_without(&g, (Avoided){.decisions = also | (left & -left)});
   if (all & (all - 1) && may_try(&g)) try_without(&g, (Avoided){.decisions = also | all});
-  if (all) keep_cheaper(&g, first);
-  if (all && g.best.avoided.decisions) keep_cheaper(&g, g.best);
-  if (g.best.plan != first.plan && g.best.plan != whole.plan)
-    note_decided(g.best.plan, first.stages);
-  if (g.best.plan && !first.plan) diag_forget(p->context, diags, errors);
-  p->nodes_folded = g.best.stages ? g.best.stages->folded_stages : 0;
-  return g.best.plan;
+  if (all) keep_cheaper(&g, first, 0);
+  if (all && g.best->avoided.decisions) keep_cheaper(&g, g.best, 0);
+  if (g.best != first && g.best != whole) note_decided(g.best->plan, first->stages);
+  if (g.best->plan && !first->plan) diag_forget(p->context, diags, errors);
+  p->nodes_folded = g.best->stages ? g.best->stages->folded_stages : 0;
+  return g.best->plan;
 }

@@ -122,7 +122,8 @@ def test_convolutions_with_one_filter():
 # of bytes, a group that writes a repeated tensor, a chain that is best stored in one place, elements
 # that are gathered from a copy that another reader has, or that is made for it, copies in layouts
 # that no tile writes, arithmetic that takes no time beside a rewrite,
-# sums whose axis a view splits, a result that is stored in the place of another.
+# sums whose axis a view splits, a result that is stored in the place of another,
+# two results that only pay where both are stored.
 @pytest.mark.parametrize("seed, option, text", [
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
@@ -150,7 +151,8 @@ def test_convolutions_with_one_filter():
     (1068, "desired_layouts", "node0:input0=aBcd16b"),
     (530, "keep_layouts", "v7"), (606, "keep_layouts", "v5"),
     (1157, "desired_layouts", "node1:output0=aBcd16b"), (1024, "keep_layouts", "v34"),
-    (427, "keep_layouts", "v10"), (1182, "keep_layouts", "v12")])
+    (427, "keep_layouts", "v10"), (1182, "keep_layouts", "v12"),
+    (1023, "desired_layouts", "node3:output0=abc")])
 def test_requests_on_random_graphs(seed, option, text):
     model = hill_climb.named(random_onnx.random_model(seed)).SerializeToString()
     asked = hill_climb.cost_of(model, [(option, one) for one in text.split()])
