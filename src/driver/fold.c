@@ -108,6 +108,8 @@ static bool compute(Context *context, StageGraph *graph, PtrArray stages,
   PtrArray compiled = {0};
   for (int i = 0; i < stages.count; i++)
     if (!is_interpreted(stages.items[i])) array_push(&context->arena, &compiled, stages.items[i]);
+  if (compiled.count && options->progress)
+    options->progress(options->progress_env, "constants", 0, compiled.count);
   StageCode *code = compiled.count ? stage_code_new(context, graph, compiled, options) : NULL;
   bool done = code || !compiled.count;
   int number = 0;
@@ -124,7 +126,6 @@ static bool compute(Context *context, StageGraph *graph, PtrArray stages,
 static bool fold(Context *context, StageGraph *graph, PtrArray stages,
                  const CompileOptions *options) {
   if (!stages.count) return true;
-  if (options->progress) options->progress(options->progress_env, "constants", 0, stages.count);
   context_scope_begin(context);
   bool done = compute(context, graph, stages, options);
   context_scope_discard(context);

@@ -353,6 +353,7 @@ PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
   for (int i = 0; i < s->stages.count; i++) {
     SumForms forms;
     Stage *stage = s->stages.items[i];
+    if (stage->output->constant) continue; // it is computed once, while compiling
     if (stage->serves || stage->others.count || planner_constrains(options->constraints, stage) ||
         !has_form(&c, stage, &forms))
       continue;

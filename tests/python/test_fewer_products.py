@@ -179,6 +179,14 @@ def test_weights_of_the_caller_stay_direct(tmp_path):
     assert not plan(tmp_path / "case.onnx")["bilinear"]
 
 
+def test_constant_images_are_computed_while_compiling(tmp_path):
+    """The motion of an optical flow is 0 at first: its convolution is a constant."""
+    b = Builder(x=[1, 64, 28, 28])
+    y = b("Conv", b.weight(1, 64, 28, 28), b.weight(64, 64, 3, 3), pads=[1] * 4)
+    check(b.model(b("Add", b("Conv", "x", b.weight(64, 64, 3, 3), pads=[1] * 4), y)), tmp_path)
+    assert len(plan(tmp_path / "case.onnx")["bilinear"]) == 1
+
+
 @pytest.mark.parametrize("text", ["best", "0", "-1e-6", "1", "1e-6x", ""])
 def test_unknown_accuracy(text, tmp_path):
     onnx.save(one(1, 3, 4, 5, 5)(), tmp_path / "case.onnx")
