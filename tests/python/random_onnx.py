@@ -91,6 +91,11 @@ class Graph:
         self.inputs.append(value)
         self.values.append(value)
 
+    def known(self, shape, dtype):
+        """A constant that operators read as they read inputs."""
+        name = self.random(shape, dtype)
+        self.values.append(Value(name, tuple(shape), dtype, True))
+
     def take(self, op, inputs, like=None, shape=None, dtype=None, exact=False, outputs=1, more=(),
              hidden=False, **attributes):
         """Adds the node whose first result is of this shape and type; `like` gives both. `more` has
@@ -494,6 +499,8 @@ def random_model(seed):
     if g.one_in(3):
         kinds = [np.float64, *INTS, np.bool_, g.pick(random_growers.NARROW)]
         g.input(shape if g.one_in(2) else shape[-1:], g.pick(kinds))
+    if g.one_in(4):  # what is computed from it alone is computed while compiling
+        g.known(shape if g.one_in(2) else [g.pick(extents[:5]) for _ in shape], np.float32)
     wanted = 2 + g.below(9)
     for _ in range(80):
         if len(g.nodes) >= wanted:
