@@ -9,6 +9,7 @@ pleat = pytest.importorskip("pleat")
 from pleat import tir  # noqa: E402
 from pleat.script import tir as T  # noqa: E402
 from pleat.tir.schedule import ScheduleError, Trace  # noqa: E402
+from test_tir_schedule import check, matmul  # noqa: E402
 
 WAYS = ["select", "branch", "after", "before"]
 
@@ -121,3 +122,38 @@ def test_a_layout_without_padding_keeps_the_loops():
     sch.transform_layout("C", "A", lambda i, j: [i // 3, j, i % 3], pad_value=0.5)
     sch.transform_layout("C", "C", lambda i, j: [j, i // 3, i % 3], pad_value=0.5)
     assert "T.grid(6, 7, 5)" in sch.func.script()
+
+
+@pytest.mark.parametrize("choose", [tir.Select, tir.if_then_else])
+def test_padding_that_is_chosen_by_indices(choose):
+    """A comparison of indices is a condition, not whether both are the same expression."""
+    sch = tir.Schedule(matmul)
+    sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8],
+                         pad_value=lambda i, j, k: choose(tir.all(i == 3, k != 7), 1, 2))
+    assert "select(i == 3 and k != 7, 1, 2)" in str(sch.trace)
+    check(sch)
+
+
+def test_padding_that_differs():
+    sch = tir.Schedule(matmul)
+    sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=lambda i, j, k: i + j)
+    assert "pad_value=lambda i, j, k: [i + j]" in str(sch.trace)
+    check(sch)
+    with pytest.raises(ScheduleError, match="the 3 physical indices of 'product' to one number"):
+        tir.Schedule(matmul).transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8],
+                                              pad_value=lambda i, j: i + j)
+
+
+@pytest.mark.parametrize("value", [lambda i, j: i + j, lambda *i: i[1], lambda i, j: T.if_then_else(i > 3, j, 1)])
+def test_padding_of_single_axes_that_differs(value):
+    """The text of the trace names the modules that it needs."""
+    sch = tir.Schedule(matmul)
+    sch.pad_axis("product", ("write", 0), 1, 16, pad_value=value)
+    sch.split_axis("product", ("write", 0), 0, [None, 8], pad_value=lambda *i: i[2])
+    check(sch)
+    texts = [sch.trace.by_axes(), sch.trace.by_maps(), f"{sch.trace}\napply_trace(sch)"]
+    assert texts[2].startswith("# from tvm.script import tir as T\n") == ("T.if_then_else" in texts[2])
+    for text in texts:
+        again = tir.Schedule(matmul)
+        exec(text, {"sch": again, "T": T, "s_tir": tir})
+        pleat.ir.assert_structural_equal(again.func, sch.func)

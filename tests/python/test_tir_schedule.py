@@ -510,41 +510,6 @@ def test_maps_of_numbers_that_may_be_zero(statement):
         tir.Schedule(pleat.script.from_source(text)).transform_layout("B", ("write", 0), "i, j -> i // p, j, i % p")
 
 
-@pytest.mark.parametrize("choose", [tir.Select, tir.if_then_else])
-def test_padding_that_is_chosen_by_indices(choose):
-    """A comparison of indices is a condition, not whether both are the same expression."""
-    sch = tir.Schedule(matmul)
-    sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8],
-                         pad_value=lambda i, j, k: choose(tir.all(i == 3, k != 7), 1, 2))
-    assert "select(i == 3 and k != 7, 1, 2)" in str(sch.trace)
-    check(sch)
-
-
-def test_padding_that_differs():
-    sch = tir.Schedule(matmul)
-    sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=lambda i, j, k: i + j)
-    assert "pad_value=lambda i, j, k: [i + j]" in str(sch.trace)
-    check(sch)
-    with pytest.raises(pleat.tir.ScheduleError, match="the 3 physical indices of 'product' to one number"):
-        tir.Schedule(matmul).transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8],
-                                              pad_value=lambda i, j: i + j)
-
-
-@pytest.mark.parametrize("value", [lambda i, j: i + j, lambda *i: i[1], lambda i, j: T.if_then_else(i > 3, j, 1)])
-def test_padding_of_single_axes_that_differs(value):
-    """The text of the trace names the modules that it needs."""
-    sch = tir.Schedule(matmul)
-    sch.pad_axis("product", ("write", 0), 1, 16, pad_value=value)
-    sch.split_axis("product", ("write", 0), 0, [None, 8], pad_value=lambda *i: i[2])
-    check(sch)
-    texts = [sch.trace.by_axes(), sch.trace.by_maps(), f"{sch.trace}\napply_trace(sch)"]
-    assert texts[2].startswith("# from tvm.script import tir as T\n") == ("T.if_then_else" in texts[2])
-    for text in texts:
-        again = tir.Schedule(matmul)
-        exec(text, {"sch": again, "T": T, "s_tir": tir})
-        pleat.ir.assert_structural_equal(again.func, sch.func)
-
-
 @T.prim_func
 def rows_of_any_number(a: T.handle, d: T.handle):
     n = T.int32()
