@@ -382,6 +382,10 @@ void planner_absent_choices(Planner *planner, const Stage *stage);
 const Stage *planner_taken_other(const Stage *stage, const StageChoice *choice);
 // Can a stage have choice `c`, and number `other`, from 0, of its others choice `o`, in one plan?
 bool planner_agree(const StageChoice *c, int other, const StageChoice *o);
+// Leaves out optional stages whose output no stage in the plan reads, and what only they read. Each
+// costs something, so that the solver keeps them in no plan that it proves, but in others it may.
+// The kernel of such a stage could hold a sum that another reader expects in memory.
+void planner_leave_out_unread(const Planner *planner, int *choice);
 // The most stages that read the tensor in one plan; an output of the graph counts as one more.
 int planner_most_readers(const StageTensor *tensor);
 // Finds this number for all tensors; to be called first.

@@ -180,6 +180,28 @@ void planner_connect(const Planner *p, const int *choice) {
   }
 }
 
+static bool is_read(const Planner *p, const int *choice, const StageTensor *tensor) {
+  bool read = tensor->is_output;
+  for (int i = 0; i < tensor->users.count; i++)
+    read |= !is_absent(p, choice, tensor->users.items[i]);
+  return read;
+}
+
+static void leave_out(const Planner *p, const Stage *stage, int *choice) {
+  const StageChoices *choices = &p->choices[stage->index];
+  for (int i = 0; i < choices->count; i++)
+    if (choices->items[i].absent && !choices->items[i].by) choice[stage->index] = i;
+}
+
+void planner_leave_out_unread(const Planner *p, int *choice) {
+  for (int i = p->stages->stages.count; i-- > 0;) {
+    const Stage *stage = p->stages->stages.items[i];
+    if (!is_optional(stage) || is_read(p, choice, stage->output)) continue;
+    leave_out(p, stage, choice);
+    for (int k = 0; k < stage->others.count; k++) leave_out(p, stage->others.items[k], choice);
+  }
+}
+
 StageGraph *planner_stages_of(const Planner *p, const int *choice) {
   Arena *arena = &p->context->arena;
   StageGraph *own = arena_copy(arena, p->stages, sizeof *own);

@@ -541,6 +541,9 @@ Assignment planner_solve(const Planner *planner, double seconds, const StageTens
   if (solution.choices) take_choices(&s, solution.choices, &found);
   if (!found.optimal && !forced) improve(&s, seconds / 2, &found);
   pbqp_free(s.problem);
-  if (found.choice && !forced) check_cost(planner, &found);
+  if (found.choice && !forced) {
+    planner_leave_out_unread(planner, found.choice);
+    check_cost(planner, &found);
+  }
   return found;
 }

@@ -2,7 +2,7 @@
 // Plans through the planner's own interface: plans count the choices that limits leave out, vectors
 // hold as many elements as the type allows, and the register tile
 // that was costed is the one that is built.
-#include "plan/plan.h"
+#include "plan/internal.h"
 #include "runtime/runtime.h"
 #include "script/script.h"
 #include "random_support.h"
@@ -161,6 +161,45 @@ static void test_layouts_left_out_are_counted(void **state) {
   assert_false(plan->optimal);
   assert_true(plan->limits.layouts_left_out > 0);
   assert_true(plan->cost == plan->cost_unplanned); // row-major is all that is left
+  context_free(context);
+}
+
+// Only a plan that is not proved to be the best may have a stage of another way that nothing reads.
+static void test_results_that_nothing_reads_are_left_out(void **state) {
+  Context *context = context_new();
+  HostMachine machine = machine_probe();
+  PlanOptions options = {.machine = &machine};
+  const char *text = "from pleat.script import relax as R\n"
+                     "@R.function\n"
+                     "def main(x: R.Tensor((1, 48, 14, 14), \"float32\"),\n"
+                     "         w: R.Tensor((48, 48, 1, 1), \"float32\"),\n"
+                     "         b: R.Tensor((1, 48, 1, 1), \"float32\")):\n"
+                     "    with R.dataflow():\n"
+                     "        a = R.add(R.nn.conv2d(x, w), b)\n"
+                     "        c = R.add(R.nn.conv2d(R.nn.relu(x), w), b)\n"
+                     "        s = R.add(a, c)\n"
+                     "        r = R.reshape(s, (1, 48, 2, 7, 2, 7))\n"
+                     "        t = R.permute_dims(r, [0, 2, 4, 3, 5, 1])\n"
+                     "        y = R.nn.softmax(R.reshape(t, (1, 4, 49, 48)))\n"
+                     "        R.output(y)\n"
+                     "    return y\n";
+  const Plan *plan = planned(context, text, &options);
+  const Planner *p = plan->planner;
+  int count = p->stages->stages.count, added = 0;
+  int *choice = arena_copy(&context->arena, plan->choice, sizeof *choice * (size_t)count);
+  planner_connect(p, NULL);
+  for (int i = 0; i < count; i++) {
+    const Stage *stage = p->stages->stages.items[i];
+    const StageChoices *choices = &p->choices[stage->index];
+    bool optional = stage->serves && stage->output->producer == stage;
+    if (!optional || !choices->items[choice[stage->index]].absent) continue;
+    for (int k = 0; k < choices->count; k++)
+      if (!choices->items[k].absent) choice[stage->index] = k;
+    added += !choices->items[choice[stage->index]].absent;
+  }
+  assert_true(added > 0);
+  planner_leave_out_unread(p, choice);
+  assert_memory_equal(choice, plan->choice, sizeof *choice * (size_t)count);
   context_free(context);
 }
 
@@ -405,6 +444,7 @@ int main(void) {
       cmocka_unit_test(test_choices_left_out_are_counted),
       cmocka_unit_test(test_layouts_left_out_are_counted),
       cmocka_unit_test(test_fusions_that_are_decided_are_counted),
+      cmocka_unit_test(test_results_that_nothing_reads_are_left_out),
       cmocka_unit_test(test_the_costed_tile_is_built),
       cmocka_unit_test(test_vectors_hold_elements_of_the_type),
       cmocka_unit_test(test_half_vectors_waste_no_lanes),
