@@ -84,7 +84,7 @@ bool stage_code_run(const StageCode *f, Context *context, int number, void *to) 
   return kernel_code_run(code, f->number[number], NULL, args);
 }
 
-// ---- Now or by the interpreter -----------------------------------------------------------------
+// ---- By the interpreter or compiled code --------------------------------------------------------
 
 // The most iterations that the interpreter computes in less time than code for them is made.
 static const double MOST_INTERPRETED = 1e5;
