@@ -88,7 +88,50 @@ static void prove_field(DomainProof *proof, const Buffer *view, const char *fiel
   proof->ok = false;
 }
 
-static void prove_view(DomainProof *proof, const MatchBuffer *match) {
+typedef struct PointerUse {
+  const Buffer *view;
+  bool found;
+} PointerUse;
+
+static bool find_pointer(Visitor *visitor, Expr *e) {
+  PointerUse *use = visitor->env;
+  use->found |= e == use->view->data;
+  return !use->found;
+}
+
+static bool find_alias(Visitor *visitor, Stmt *s) {
+  PointerUse *use = visitor->env;
+  use->found |= s->kind == STMT_DECL_BUFFER && s->as.declare.buffer->data == use->view->data;
+  return !use->found;
+}
+
+// Whether the block passes on the view's pointer, or declares another buffer over it.
+static bool passes_pointer(const Block *block, const Buffer *view) {
+  PointerUse use = {view, false};
+  Visitor visitor = {.env = &use, .enter_expr = find_pointer, .enter_stmt = find_alias};
+  if (block->init) visit_stmt(&visitor, block->init);
+  visit_stmt(&visitor, block->body);
+  return use.found;
+}
+
+// The pointer of a view is that of its source. Without an elem_offset, its readers take it for the
+// first element of the region.
+static void prove_pointer(DomainProof *proof, const Block *block, const MatchBuffer *match,
+                          Expr *offset) {
+  Context *context = proof->context;
+  const Buffer *view = match->buffer, *source = match->source.buffer;
+  Expr *zero = expr_int(context, offset->type, 0);
+  if (analyzer_prove_equal(proof->analyzer, offset, zero) || !passes_pointer(block, view)) return;
+  diag_error(context, view->pos,
+             "the data of view '%s' is passed on, which points to the first element of '%s' and "
+             "not of its region\nthe region begins at element %s: state offset_factor=1, and pass "
+             "%s.elem_offset too",
+             view->name, source->name,
+             script_expr_text(context, analyzer_simplify(proof->analyzer, offset)), view->name);
+  proof->ok = false;
+}
+
+static void prove_view(DomainProof *proof, const Block *block, const MatchBuffer *match) {
   Context *context = proof->context;
   const Buffer *view = match->buffer, *source = match->source.buffer;
   int extra = source->rank - view->rank;
@@ -102,9 +145,11 @@ static void prove_view(DomainProof *proof, const MatchBuffer *match) {
     axis = arena_printf(&context->arena, "stride %d", i);
     if (view->strides) prove_field(proof, view, axis, view->strides[i], strides[i + extra]);
   }
-  if (expr_is_int(view->offset, 0)) return; // not stated
   Expr *offset = buffer_element_offset(context, source, match->source.min);
-  prove_field(proof, view, "the elem_offset", view->offset, offset);
+  if (expr_is_int(view->offset, 0)) // not stated
+    prove_pointer(proof, block, match, offset);
+  else
+    prove_field(proof, view, "the elem_offset", view->offset, offset);
 }
 
 // ---- Facts of the statements around blocks
@@ -124,7 +169,7 @@ static bool enter_block(DomainProof *proof, Stmt *s) {
     analyzer_bind_kept(proof->analyzer, block->vars[i].var, block->vars[i].min,
                        block->vars[i].extent);
   for (int i = 0; proof->views && i < block->match_count; i++)
-    prove_view(proof, &block->matches[i]);
+    prove_view(proof, block, &block->matches[i]);
   if (block->init) prove_stmt(proof, block->init);
   prove_stmt(proof, block->body);
   return false;

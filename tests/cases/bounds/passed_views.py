@@ -11,7 +11,7 @@ def views(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
             T.reads(B[vi * 4:vi * 4 + 4, 0:8])
             T.writes(A[vi * 4:vi * 4 + 4, 0:8])
             X = T.match_buffer(A[vi * 4:vi * 4 + 4, 0:8], (4, 8))
-            Y = T.match_buffer(B[vi * 4:vi * 4 + 4, 0:8], (4, 8))
+            Y = T.match_buffer(B[vi * 4:vi * 4 + 4, 0:8], (4, 8), offset_factor=1)
             for j, k in T.grid(4, 8):
                 with T.block("inner"):
                     vj, vk = T.axis.remap("SS", [j, k])

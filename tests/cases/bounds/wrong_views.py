@@ -41,6 +41,16 @@ def extent(a: T.handle, n: T.int32):
         X[0, 0] = n
 
 
+# A callee would take the first element of A for that of the region.
+@T.prim_func
+def pointer(A: T.Buffer((24,), "int32")):
+    for i in range(4):
+        with T.block("b"):
+            vi = T.axis.spatial(4, i)
+            X = T.match_buffer(A[vi * 6:vi * 6 + 6], (6,), "int32")
+            T.evaluate(T.call_extern("int32", "fill", X.data))
+
+
 # New variables get their values from the region, and expressions of these hold.
 @T.prim_func
 def right(a: T.handle):
