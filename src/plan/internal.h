@@ -473,6 +473,9 @@ const char *planner_stage_name(const Stage *stage);
 void planner_make_kernels(Planner *planner, const int *choice, Plan *plan);
 // bands.c. Fuses kernels that follow one another and can run in bands.
 void planner_make_bands(Plan *plan);
+// written.c. Checks that each kernel reads only what is in memory before it, and that the outputs
+// are in memory in the end; otherwise a fault of ours.
+void planner_check_written(const Plan *plan);
 // moves.c. Adds the kernels that only move elements to the plan's rewrites.
 void planner_note_moves(Plan *plan);
 

@@ -359,6 +359,32 @@ static void check_parts(Context *context, const Plan *plan) {
   }
 }
 
+static void check_written(void *plan) {
+  planner_check_written(plan);
+}
+
+// A plan that lacks one of its kernels, or has one twice, is a fault.
+static void check_that_kernels_are_needed(Context *context, const Plan *plan) {
+  int count = plan->kernels.count;
+  Plan changed = *plan;
+  assert_true(context_protect(context, check_written, &changed));
+  changed.kernels.items = arena_array(&context->arena, PlanKernel *, count + 1);
+  for (int i = 0; i < count; i++) {
+    changed.kernels.count = 0;
+    for (int k = 0; k < count; k++)
+      if (k != i) changed.kernels.items[changed.kernels.count++] = plan->kernels.items[k];
+    assert_false(context_protect(context, check_written, &changed));
+    assert_non_null(strstr(context->failure_message, "' in the layout "));
+  }
+  memcpy(changed.kernels.items, plan->kernels.items, sizeof(PlanKernel *) * (size_t)count);
+  for (int i = 0; i < count; i++) {
+    changed.kernels.items[count] = plan->kernels.items[i];
+    changed.kernels.count = count + 1;
+    assert_false(context_protect(context, check_written, &changed));
+    assert_non_null(strstr(context->failure_message, "a second time"));
+  }
+}
+
 static void test_concatenations_are_written_in_place(void **state) {
   static const InPlace rows[] = {
       {1, 16, 32, 7, "a, b", "d", 2, 3},
@@ -382,6 +408,7 @@ static void test_concatenations_are_written_in_place(void **state) {
     int kernels = 0;
     for (int k = 0; k < plan->kernels.count; k++) kernels += !plan->kernels.items[k]->is_rewrite;
     check_parts(context, plan);
+    check_that_kernels_are_needed(context, plan);
     if (plan->placements.count != row->placed || kernels != row->kernels)
       fail_msg("row %d: %d tensors in place, %d kernels", i, plan->placements.count, kernels);
     context_free(context);
