@@ -100,31 +100,55 @@ static Expr *copied_extent(Context *context, const Buffer *to, int d, const Expr
   return shorter ? expr_cast(context, to->shape[d]->type, extent) : to->shape[d];
 }
 
-// The nest to[min + ax] = from[min + ax] over the part of a box that is in the buffer, under a
-// condition (NULL: always). The analyzer has the facts of the surrounding loops.
-static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, Expr *const *min,
-                       Expr *const *extent, Expr *condition, Analyzer *analyzer) {
+// A copy of the part of a box that is in the buffer `whole`. `to` and `from` are the buffer and its
+// copy, which begins at the box's min where it is `part`.
+typedef struct CopiedBox {
+  Str name;
+  Buffer *to, *from;
+  const Buffer *whole, *part;
+  const Region *box;
+} CopiedBox;
+
+// The index of an element of the box where the block's variables are `vars`.
+static Expr **copied_indices(Context *context, const CopiedBox *copied, const Buffer *buffer,
+                             Expr *const *vars) {
+  Expr **out = arena_copy(&context->arena, vars, sizeof *vars * (size_t)buffer->rank);
+  for (int d = 0; copied->part && buffer != copied->part && d < buffer->rank; d++)
+    out[d] = expr_add(context, expr_cast(context, vars[d]->type, copied->box->min[d]), vars[d]);
+  return out;
+}
+
+// The nest to[min + ax] = from[min + ax], under a condition (NULL: always). The analyzer has the
+// facts of the surrounding loops.
+static Stmt *copy_nest(Schedule *schedule, const CopiedBox *copied, Expr *condition,
+                       Analyzer *analyzer) {
   Context *context = schedule->context;
-  int rank = to->rank;
+  const Buffer *whole = copied->whole;
+  Expr *const *min = copied->box->min, *const *extent = copied->box->extent;
+  int rank = whole->rank;
   Block *block = arena_new(&context->arena, Block);
   Expr **vars = arena_array(&context->arena, Expr *, rank);
   Expr **loops = arena_array(&context->arena, Expr *, rank);
   Expr **bindings = arena_array(&context->arena, Expr *, rank);
-  block->name = name;
+  block->name = copied->name;
   block->var_count = rank;
   block->vars = arena_array(&context->arena, BlockVar, rank);
   for (int d = 0; d < rank; d++) {
-    DType type = to->shape[d]->type;
+    DType type = whole->shape[d]->type;
     vars[d] = expr_var(context, arena_printf(&context->arena, "v%d", d), type);
     loops[d] = expr_var(context, arena_printf(&context->arena, "ax%d", d), type);
     bindings[d] = expr_add(context, expr_cast(context, type, min[d]), loops[d]);
-    block->vars[d] =
-        (BlockVar){vars[d], expr_int(context, type, 0),
-                   copied_extent(context, to, d, min[d], extent[d]), ITER_SPATIAL, bindings[d]};
+    Expr *domain = copied->part ? expr_cast(context, type, extent[d])
+                                : copied_extent(context, whole, d, min[d], extent[d]);
+    block->vars[d] = (BlockVar){vars[d], expr_int(context, type, 0), domain, ITER_SPATIAL,
+                                copied->part ? loops[d] : bindings[d]};
   }
-  block->body = stmt_store(context, to, vars, rank, expr_load(context, from, vars, rank));
+  Expr *value = expr_load(context, copied->from,
+                          copied_indices(context, copied, copied->from, vars), rank);
+  block->body = stmt_store(context, copied->to,
+                           copied_indices(context, copied, copied->to, vars), rank, value);
   block->predicate = condition_and(
-      context, condition, copied_condition(schedule, analyzer, to, bindings, loops, extent));
+      context, condition, copied_condition(schedule, analyzer, whole, bindings, loops, extent));
   Stmt *s = stmt_block(context, block_with_regions(context, block));
   for (int d = rank - 1; d >= 0; d--)
     s = stmt_for(context, loops[d], expr_int(context, loops[d]->type, 0),
@@ -229,6 +253,32 @@ static Stmt *with_copy(Schedule *schedule, Stmt *s, const Caching *c, Buffer *co
   return substitute_stmt(schedule->context, s, &vars, &buffers);
 }
 
+// The copy with the extents of a box in place of the buffer's. NULL: it keeps those of the buffer,
+// which it does below loops, so that it can move to another one; a pass makes it smaller later.
+static Buffer *part_of_copy(Schedule *schedule, const Caching *c, const Buffer *copy,
+                            const Region *box) {
+  Context *context = schedule->context;
+  const char *why;
+  bool smaller = false;
+  for (int i = path_scope(&c->path, c->top) + 1; i < c->top; i++)
+    if (c->path.items[i]->kind != STMT_SEQ) return NULL;
+  if (c->late.count || copy->layout || storage_is_opaque(schedule, c->buffer, &why)) return NULL;
+  Buffer *part = buffer_copy(context, copy);
+  part->shape =
+      arena_copy(&context->arena, part->shape, sizeof *part->shape * (size_t)part->rank);
+  for (int d = 0; d < part->rank; d++) {
+    int64_t own, all;
+    bool known = expr_as_int(box->extent[d], &own);
+    if (expr_is_int(box->min[d], 0) &&
+        expr_cast(context, part->shape[d]->type, box->extent[d]) == part->shape[d])
+      continue;
+    if (!known || (expr_as_int(part->shape[d], &all) && own > all)) return NULL;
+    smaller |= !expr_as_int(part->shape[d], &all) || own < all;
+    part->shape[d] = expr_int(context, part->shape[d]->type, own);
+  }
+  return smaller ? part : NULL;
+}
+
 // Lets the readers read the copy.
 static void redirect_readers(Schedule *schedule, const Caching *c, const PathArray *readers,
                              Buffer *copy) {
@@ -293,25 +343,26 @@ static bool starts_anew(Schedule *schedule, const Caching *c) {
                                         !path_bindings_check(schedule, &c->path, analyzer, block));
 }
 
+static bool touches_any(const Block *block, const Buffer *buffer) {
+  return block_touches(block, buffer, false) || block_touches(block, buffer, true);
+}
+
 static bool is_only_user(Schedule *schedule, const Caching *c) {
   StmtArray blocks = {0};
   blocks_at(&schedule->context->arena, c->path.items[c->top], &blocks);
   for (int i = 0; i < blocks.count; i++) {
     const Block *other = blocks.items[i]->as.block;
-    if (other != c->at->as.block &&
-        (block_touches(other, c->buffer, false) || block_touches(other, c->buffer, true)))
-      return false;
+    if (other != c->at->as.block && touches_any(other, c->buffer)) return false;
   }
   return true;
 }
 
 // Finds the box of the buffer that the nest writes, where one block alone uses the buffer there and
-// writes each element of the box, and no other block reads the copy.
+// writes each element of the box.
 static bool is_box_writer(Schedule *schedule, const Caching *c, Analyzer *analyzer, Region *box) {
   AccessArray accesses = {0};
   stmt_accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
-  if (c->readers.count || stmt_has_loose_stores(c->path.items[c->top]) ||
-      !starts_anew(schedule, c) ||
+  if (stmt_has_loose_stores(c->path.items[c->top]) || !starts_anew(schedule, c) ||
       accesses_written(schedule, analyzer, &accesses, c->buffer, box) != WRITTEN_BOX)
     return false;
   clip_to_buffer(schedule, analyzer, c->buffer, box);
@@ -331,26 +382,68 @@ static bool readers_follow(Schedule *schedule, const Caching *c) {
   return true;
 }
 
+static bool is_reader(const Caching *c, const Stmt *block) {
+  for (int i = 0; i < c->readers.count; i++)
+    if (path_end(&c->readers.items[i]) == block) return true;
+  return false;
+}
+
+// True when a reader of the copy is in the nest, so that the copy is made of it as a whole.
+static bool is_read_in_nest(const Caching *c) {
+  for (int i = 0; i < c->readers.count; i++) {
+    const Path *reader = &c->readers.items[i];
+    if (reader->count > c->top && reader->items[c->top] == c->path.items[c->top]) return true;
+  }
+  return false;
+}
+
 // Finds the elements that the copy is made of, and sets c->top to the statement after which it is
-// made: the nest, or else the outermost one in it below which no other block uses the buffer.
+// made: the outermost one in the nest below which no other block uses the buffer, or else the nest.
 static bool find_written(Schedule *schedule, Caching *c, Region *box) {
   Context *context = schedule->context;
   Buffer *buffer = c->buffer;
   const char *who;
   int nest = c->top;
-  Expr **zero = arena_array(&context->arena, Expr *, buffer->rank);
-  for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
-  *box = (Region){buffer, zero, buffer->shape};
-  if (is_complete_writer(schedule, &c->path, nest, buffer)) return true;
-  for (; c->top < c->path.count; c->top++) {
+  bool complete = is_complete_writer(schedule, &c->path, nest, buffer);
+  bool whole = complete && (is_only_user(schedule, c) || is_read_in_nest(c));
+  for (; !whole && (complete || !c->readers.count) && c->top < c->path.count; c->top++) {
     const Stmt *s = c->path.items[c->top];
-    if (is_only_user(schedule, c))
-      return is_box_writer(schedule, c, path_analyzer(schedule, &c->path, c->top), box) &&
-             !touched_outside(schedule, &c->path, c->top, buffer, true, &who);
+    if (is_only_user(schedule, c)) {
+      if (is_box_writer(schedule, c, path_analyzer(schedule, &c->path, c->top), box) &&
+          !touched_outside(schedule, &c->path, c->top, buffer, true, &who))
+        return true;
+      break;
+    }
     if (s->kind != STMT_SEQ && (s->kind != STMT_FOR || s->as.loop.kind != LOOP_SERIAL)) break;
   }
   c->top = nest;
-  return false;
+  Expr **zero = arena_array(&context->arena, Expr *, buffer->rank);
+  for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
+  *box = (Region){buffer, zero, buffer->shape};
+  return complete;
+}
+
+// The last of the readers in nests after the step's, where only readers use the buffer up to it:
+// the copy is made after it. NULL: there is none.
+static const Path *last_reader(Schedule *schedule, const Caching *c) {
+  const Stmt *parent = c->path.items[c->top - 1];
+  const Path *last = NULL;
+  for (int i = 0; i < c->readers.count && parent->kind == STMT_SEQ; i++) {
+    const Path *reader = &c->readers.items[i];
+    bool beside = reader->count > c->top && reader->items[c->top - 1] == parent;
+    if (beside && reader->child[c->top - 1] > (last ? last : &c->path)->child[c->top - 1])
+      last = reader;
+  }
+  for (int i = c->path.child[c->top - 1] + 1; last && i <= last->child[c->top - 1]; i++) {
+    Stmt *s = parent->as.seq.items[i];
+    StmtArray blocks = {0};
+    blocks_at(&schedule->context->arena, s, &blocks);
+    if (stmt_has_loose_stores(s)) return NULL;
+    for (int k = 0; k < blocks.count; k++)
+      if (touches_any(blocks.items[k]->as.block, c->buffer) && !is_reader(c, blocks.items[k]))
+        return NULL;
+  }
+  return last;
 }
 
 bool step_cache_write(Schedule *schedule, StepCall *call) {
@@ -370,11 +463,18 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
         c.at->as.block->name, buffer->name);
   Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
   Buffer *local = cached_buffer(schedule, buffer, c.scope);
+  Buffer *part = part_of_copy(schedule, &c, local, &box);
   Stmt *kept = with_copy(schedule, c.path.items[c.top], &c, local);
   Str name = schedule_unique_name(schedule, local->name);
-  Stmt *nest = copy_nest(schedule, name, buffer, local, box.min, box.extent, NULL, analyzer);
-  path_place_beside(schedule, &c.path, c.top, kept, nest, true, local);
+  CopiedBox copied = {name, buffer, part ? part : local, buffer, part, &box};
+  Stmt *nest = copy_nest(schedule, &copied, NULL, analyzer);
+  const Path *last = last_reader(schedule, &c);
+  Path at = c.path;
+  schedule_set_body(schedule, path_replace(schedule->context, &c.path, c.top, kept));
   redirect_readers(schedule, &c, &c.readers, local);
+  path_to_block(schedule, path_end(last ? last : &c.path)->as.block->name, &at);
+  path_place_beside(schedule, &at, c.top, at.items[c.top], nest, true, local);
+  if (part) schedule_shift_accesses(schedule, local, part, box.min);
   step_result(schedule, call, value_block(name));
   return true;
 }
@@ -555,25 +655,57 @@ static bool redirect_late(Schedule *schedule, Caching *c, Buffer *local, Str cop
   return true;
 }
 
-bool step_cache_read(Schedule *schedule, StepCall *call) {
-  Context *context = schedule->context;
-  Caching c = {0};
+// The blocks beside the step's block that read the buffer and leave it as it is.
+static void find_all_readers(Schedule *schedule, Caching *c) {
+  Arena *arena = &schedule->context->arena;
+  StmtArray blocks = {0};
+  blocks_below(arena, c->path.items[path_scope(&c->path, c->path.count - 1)], &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    bool reads = block_touches(block, c->buffer, false) && !block_touches(block, c->buffer, true);
+    Path path;
+    if (block == c->at->as.block)
+      array_push(arena, &c->readers, c->path);
+    else if (reads && path_to_block(schedule, block->name, &path))
+      array_push(arena, &c->readers, path);
+  }
+}
+
+static bool cache_for_readers(Schedule *schedule, StepCall *call, Caching c) {
   Region read;
-  if (!caching_begin(schedule, call, false, &c)) return false;
-  if (!c.readers.count) array_push(&context->arena, &c.readers, c.path);
   for (int i = 0; i < c.readers.count; i++)
     if (!i || path_precedes(&c.readers.items[i], &c.path)) c.path = c.readers.items[i];
   if (!region_read(schedule, &c, &read)) return false;
   Analyzer *analyzer = path_analyzer(schedule, &c.path, c.top);
   Buffer *local = cached_buffer(schedule, c.buffer, c.scope);
+  Buffer *part = part_of_copy(schedule, &c, local, &read);
   Str name = schedule_unique_name(schedule, local->name), first = path_end(&c.path)->as.block->name;
-  Stmt *nest = copy_nest(schedule, name, local, c.buffer, read.min, read.extent, NULL, analyzer);
+  CopiedBox copied = {name, part ? part : local, c.buffer, c.buffer, part, &read};
+  Stmt *nest = copy_nest(schedule, &copied, NULL, analyzer);
   redirect_readers(schedule, &c, &c.readers, local);
   path_to_block(schedule, first, &c.path);
   path_place_beside(schedule, &c.path, c.top, c.path.items[c.top], nest, false, local);
+  if (part) schedule_shift_accesses(schedule, local, part, read.min);
   if (!redirect_late(schedule, &c, local, name)) return false;
   step_result(schedule, call, value_block(name));
   return true;
+}
+
+bool step_cache_read(Schedule *schedule, StepCall *call) {
+  Caching c = {0};
+  if (!caching_begin(schedule, call, false, &c)) return false;
+  if (c.readers.count) return cache_for_readers(schedule, call, c);
+  Caching all = c;
+  PrimFunc *before = schedule->func;
+  bool quiet = schedule->quiet;
+  find_all_readers(schedule, &all);
+  schedule->quiet |= all.readers.count > 1;
+  bool made = cache_for_readers(schedule, call, all);
+  schedule->quiet = quiet;
+  if (made || all.readers.count <= 1) return made;
+  schedule->func = before;
+  array_push(&schedule->context->arena, &c.readers, c.path);
+  return cache_for_readers(schedule, call, c);
 }
 
 // ---- cache_inplace ---------------------------------------------------------------------------
@@ -635,13 +767,13 @@ bool step_cache_inplace(Schedule *schedule, StepCall *call) {
   const Block *block = c.at->as.block;
   Buffer *local = cached_buffer(schedule, c.buffer, c.scope);
   Str in = schedule_unique_name(schedule, local->name);
-  Stmt *first =
-      copy_nest(schedule, in, local, c.buffer, read.min, read.extent, block->predicate, analyzer);
+  CopiedBox to_local = {in, local, c.buffer, c.buffer, NULL, &read};
+  Stmt *first = copy_nest(schedule, &to_local, block->predicate, analyzer);
   path_place_beside(schedule, &c.path, depth, with_copy(schedule, c.at, &c, local), first, false,
                     local);
   Str out = schedule_unique_name(schedule, local->name);
-  Stmt *last = copy_nest(schedule, out, c.buffer, local, written.min, written.extent,
-                         block->predicate, analyzer);
+  CopiedBox from_local = {out, c.buffer, local, c.buffer, NULL, &written};
+  Stmt *last = copy_nest(schedule, &from_local, block->predicate, analyzer);
   path_to_block(schedule, block->name, &c.path);
   path_replace_flat(schedule, &c.path, c.path.count - 1,
                     stmt_seq(context, (Stmt *[]){path_end(&c.path), last}, 2));

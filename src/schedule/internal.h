@@ -549,6 +549,8 @@ void schedule_replace_storage(Schedule *schedule, const Buffer *buffer,
 // in the blocks' domains or as it stands.
 void schedule_map_accesses(Schedule *schedule, const IndexMap *map, const Map *buffers,
                            bool simplify);
+// Replaces an allocated buffer by its part that begins at `origin`.
+void schedule_shift_accesses(Schedule *schedule, Buffer *buffer, Buffer *part, Expr *const *origin);
 // True when the storage has aliases or uses other than accesses; *why says which.
 bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **why);
 // True when all other uses are views, and calls that get the data pointer in blocks which state

@@ -157,14 +157,27 @@ static Buffer *physical_buffer(Schedule *schedule, const Buffer *buffer, const L
 
 typedef struct Relayout {
   Schedule *schedule;
-  const IndexMap *map;
+  const IndexMap *map; // NULL: the new buffer is the part of the old one from `origin` on
+  Expr *const *origin;
   Map symbols;   // the sizes that the map may use
   Map buffers;   // old to new
   bool simplify; // the indices
 } Relayout;
 
-static Expr **physical_indices(Relayout *relayout, Expr *const *indices) {
+static Expr **shifted_indices(const Relayout *relayout, Expr *const *indices, int rank) {
   Context *context = relayout->schedule->context;
+  Analyzer *analyzer = analyzer_new(context);
+  Expr **out = arena_array(&context->arena, Expr *, rank);
+  for (int i = 0; i < rank; i++) {
+    Expr *origin = expr_cast(context, indices[i]->type, relayout->origin[i]);
+    out[i] = analyzer_simplify(analyzer, expr_sub(context, indices[i], origin));
+  }
+  return out;
+}
+
+static Expr **physical_indices(Relayout *relayout, Expr *const *indices, int rank) {
+  Context *context = relayout->schedule->context;
+  if (!relayout->map) return shifted_indices(relayout, indices, rank);
   Expr **out = arena_array(&context->arena, Expr *, relayout->map->output_count);
   if (!index_map_apply_exprs(context, relayout->map, indices, &relayout->symbols, out))
     bug(context, "an index map that was applied before");
@@ -175,8 +188,7 @@ static Expr *relayout_load(Rewriter *rewriter, Expr *e) {
   Relayout *relayout = rewriter->env;
   Buffer *to = e->op == EXPR_LOAD ? map_find(&relayout->buffers, e->as.buffer) : NULL;
   if (!to) return e;
-  return expr_load(rewriter->context, to, physical_indices(relayout, e->args),
-                   relayout->map->output_count);
+  return expr_load(rewriter->context, to, physical_indices(relayout, e->args, to->rank), to->rank);
 }
 
 static Stmt *relayout_block(Relayout *relayout, Stmt *s) {
@@ -218,8 +230,8 @@ static Stmt *relayout_stmt(Rewriter *rewriter, Stmt *s) {
     return copy;
   }
   copy->as.store.buffer = to;
-  copy->as.store.rank = relayout->map->output_count;
-  copy->as.store.indices = physical_indices(relayout, s->as.store.indices);
+  copy->as.store.rank = to->rank;
+  copy->as.store.indices = physical_indices(relayout, s->as.store.indices, to->rank);
   return copy;
 }
 
@@ -233,15 +245,30 @@ static void set_params(Schedule *schedule, PrimFunc *func, const Map *vars, cons
   schedule->func = func;
 }
 
-void schedule_map_accesses(Schedule *schedule, const IndexMap *map, const Map *buffers,
-                           bool simplify) {
+static void relayout_program(Relayout *relayout) {
+  Schedule *schedule = relayout->schedule;
   Context *context = schedule->context;
-  Relayout relayout = {schedule, map, schedule_size_symbols(schedule), *buffers, simplify};
   Rewriter rewriter = {
-      .context = context, .env = &relayout, .expr = relayout_load, .stmt = relayout_stmt};
+      .context = context, .env = relayout, .expr = relayout_load, .stmt = relayout_stmt};
   PrimFunc *func =
       prim_func_with_body(context, schedule->func, rewrite_stmt(&rewriter, schedule->func->body));
-  set_params(schedule, func, NULL, buffers);
+  set_params(schedule, func, NULL, &relayout->buffers);
+}
+
+void schedule_map_accesses(Schedule *schedule, const IndexMap *map, const Map *buffers,
+                           bool simplify) {
+  relayout_program(&(Relayout){.schedule = schedule,
+                               .map = map,
+                               .symbols = schedule_size_symbols(schedule),
+                               .buffers = *buffers,
+                               .simplify = simplify});
+}
+
+void schedule_shift_accesses(Schedule *schedule, Buffer *buffer, Buffer *part,
+                             Expr *const *origin) {
+  Map buffers = map_new(&schedule->context->arena);
+  map_put(&buffers, buffer, part);
+  relayout_program(&(Relayout){.schedule = schedule, .origin = origin, .buffers = buffers});
 }
 
 // ---- The block that writes the buffer ---------------------------------------------------------

@@ -159,7 +159,9 @@ static const struct {
     {where_reads, "sch.reverse_compute_inline('C')\n", "its T.where reads its producer's buffer"},
     {where_alone, "sch.reverse_compute_inline('C')\n", "its T.where reads its producer's buffer"},
     {where_reads, LOOPS("B") "sch.reverse_compute_at('C', ls[0])\n", "its T.where reads 'B'"},
-    {consumer_inside, "sch.cache_read('C', 0, 'local')\nsch.reverse_compute_inline('B_local')\n",
+    {consumer_inside,
+     "sch.transform_layout('B', ('write', 0), lambda i, j: [j, i])\n"
+     "sch.cache_read('C', 0, 'local')\nsch.reverse_compute_inline('B_local')\n",
      "it uses 'B_local', which block 'B' is outside of"},
     {by_reduction, LOOPS("C") "sch.rfactor(ls[1], 0)\n", "its init does not start each sum"},
     {first_only, LOOPS("C") "sch.rfactor(ls[1], 0)\n", "its init does not start each sum"},

@@ -207,6 +207,8 @@ static const char *const readers =
 
 static void test_cached_reads(void **state) {
   (void)state;
+  gives(readers, "sch.cache_read('E', 0, 'local')", "D[vi, vj] = B_local[12 - vi, vj + 1]",
+        "E[vi, vj] = B_local[vi, vj]");
   gives(readers, "sch.cache_read('D', 'B', 'local', consumer_blocks=['E', 'D'])",
         "for ax0, ax1 in T.grid(13, 7):", "E[vi, vj] = B_local[vi, vj] - C[vi, vj]");
   gives(readers, "sch.cache_read('E', 0, 'local', consumer_blocks=['D'])",
@@ -230,9 +232,11 @@ static void test_cached_reads(void **state) {
 static void test_cached_writes(void **state) {
   (void)state;
   gives(readers, "sch.cache_write('B', 0, 'local', consumer_blocks=['E'])",
-        "C[vi, vj] = B_local[vi, 6 - vj]", "E[vi, vj] = B_local[vi, vj] - C[vi, vj]");
+        "C[vi, vj] = B[vi, 6 - vj]", "E[vi, vj] = B_local[vi, vj] - C[vi, vj]");
   gives(readers, "sch.cache_write('B', 0, 'local', consumer_blocks=['E', 'C'])",
         "D[vi, vj] = B[12 - vi, vj + 1]", "E[vi, vj] = B_local[vi, vj]");
+  gives(readers, "sch.cache_write('B', 0, 'local', consumer_blocks=['C', 'D', 'E'])",
+        "E[vi, vj] = B_local[vi, vj]", "B[v0, v1] = B_local[v0, v1]");
   refused(HEAD "def f(A: T.Buffer((5,)), B: T.Buffer((5,))):\n"
                "    for i in range(5):\n"
                "        with T.block('B'):\n"

@@ -228,7 +228,7 @@ static void test_parts_written(void **state) {
        "                    " STORE "\n"
 #define ROW "B[vo * 4 + vj + 1, vk] = A[vo * 4 + vj, vk]"
   const char *step = "sch.cache_write('B', 0, 'local')";
-  made_with(PARTS(ROW), step, "v0 = T.axis.spatial(14, vo * 4 + 1 + ax0)");
+  made_with(PARTS(ROW), step, "B[vo * 4 + 1 + v0, v1] = B_local[v0, v1]");
   made(PARTS(ROW), "j, k = sch.get_loops('B')\nx, y = sch.split(j, factors=[None, 2])\n"
                    "sch.reorder(y, k, x)\nb = sch.cache_write('B', 0, 'local')");
   const char *message = "is not proved to write all of 'B'";

@@ -115,7 +115,8 @@ class _Lowering:
             if all(r.buffer.name != buffer for r in found[block.name].reads):
                 raise ScheduleError(f"{block.name} does not read {tensor.op.name}")
         reads = [r.buffer.name for r in found[blocks[0].name].reads]
-        options = {"consumer_blocks": blocks} if len(blocks) > 1 else {}
+        all_readers = sum(any(r.buffer.name == buffer for r in node.reads) for node in found.values())
+        options = {"consumer_blocks": blocks} if all_readers > 1 else {}
         made = self.sch.cache_read(blocks[0], reads.index(buffer), scope, **options)
         self._made(new, made)
 
