@@ -670,6 +670,7 @@ static void *function_of(NodesMaking *m) {
   bool is_implied = json_is_true(field_of(m, "implied_symbol"));
   func->attrs = is_implied ? attrs_without(m->arena, attrs, "global_symbol") : attrs;
   func->result = result;
+  func->is_newer = json_is_true(field_of(m, "is_newer"));
   return func;
 }
 
@@ -820,6 +821,8 @@ static Module *checked_again(Context *context, const Module *made) {
   Text text = module_text(context, made);
   Module *read = script_parse(context, source_file_new(context, "nodes", text.data, text.size));
   IrDifference difference;
+  for (int i = 0; read && i < read->funcs.count; i++)
+    read->funcs.items[i].prim->is_newer = made->funcs.items[i].prim->is_newer;
   if (!read || module_equal(context, made, read, &difference)) return read;
   field_error(context, "json", "the nodes have no spelling in TVMScript: %s", difference.what);
   return NULL;

@@ -595,6 +595,8 @@ static int prim_func_node(Nodes *nodes, const PrimFunc *func) {
   field_attrs(&node, "attrs", &func->attrs, is_named ? NULL : "global_symbol", func->name);
   field(&node, "implied_symbol"); // not stated as an attribute
   text_puts(&node.text, is_named ? "false" : "true");
+  field(&node, "is_newer");
+  text_puts(&node.text, func->is_newer ? "true" : "false");
   field_node(&node, "body", stmt_node(nodes, func->body));
   return node_end(&node);
 }

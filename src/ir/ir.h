@@ -539,6 +539,7 @@ struct PrimFunc {
   Stmt *body;
   DType result;
   bool implies_result; // the text states no result, and returns a value
+  bool is_newer;       // in the dialect since 2026, in which declarations have no bodies
   Attrs attrs;
   SourcePos pos;
   const AccessGuards *guards; // NULL: none

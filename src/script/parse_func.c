@@ -208,6 +208,7 @@ static bool decorator_options(Parser *parser, const PyNode *def) {
       return false;
     if (args[0] && args[0]->kind == PY_BOOL && args[0]->i) decorator_attr(parser, "private");
     bool is_s_tir = args[2] && args[2]->kind == PY_BOOL && args[2]->i;
+    parser->has_s_tir |= is_s_tir;
     if (is_s_tir && !mentions_block(def->items[3])) decorator_attr(parser, "s_tir");
   }
   return true;
@@ -253,6 +254,7 @@ PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
   parser->params.count = parser->matched.count = 0;
   parser->func_attrs = (Attrs){0};
   parser->is_newer = has_newer_alias(parser, def);
+  parser->has_s_tir = false;
   decorator_options(parser, def);
   const PyNode *params = def->items[1];
   PyNode suite = *def->items[3];
@@ -282,6 +284,7 @@ PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
                                  parser->matched.items, parser->params.count, body);
   func->result = parser->result;
   if (!def->items[2]) imply_result(func);
+  func->is_newer = parser->is_newer || parser->has_s_tir;
   func->attrs = parser->func_attrs;
   func->pos = def->pos;
   return func;

@@ -75,6 +75,7 @@ typedef struct Parser {
   Map let_declared;             // the declarations of these, which the lets repeat
   const PyNode *last;           // the last statement of the tensor program
   bool statement_allocs;        // T.alloc_buffer is a statement, not part of a block's heading
+  bool has_s_tir;               // the function's decorator states s_tir=True
   bool is_newer; // the function is in the dialect since 2026: `x = value` makes or sets a variable
 } Parser;
 

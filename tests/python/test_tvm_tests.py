@@ -14,6 +14,7 @@ from built import ROOT, skip_sanitized
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import tirx  # noqa: E402
+from pleat.script import tir as classic  # noqa: E402
 from pleat.script import tirx as T  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -86,18 +87,32 @@ def test_statements_without_bodies():
                          tirx.BufferStore(B, x, [0]), tirx.BufferStore(A, B[0] + x, [1])])
     made = tirx.PrimFunc([A], body)
 
-    @T.prim_func
-    def main(A: T.Buffer((3,), "int32")):
-        B = T.alloc_buffer((3,), "int32")
-        x: T.let = 5
+    @classic.prim_func
+    def main(A: classic.Buffer((3,), "int32")):
+        B = classic.decl_buffer((3,), "int32")
+        x: classic.int32 = 5
         B[0] = x
         A[1] = B[0] + x
 
     pleat.ir.assert_structural_equal(made, main)
-    allocation = made.body
+    pleat.ir.assert_structural_equal(made.body, main.body, map_free_vars=True)
+    allocation, bind, *_ = made.body
     assert isinstance(allocation, tirx.AllocBuffer) and isinstance(allocation, tirx.Allocate)
     assert [e.value for e in allocation.buffer.ty.shape] == [3]
-    assert isinstance(allocation.body.body, tirx.Bind)
+    assert isinstance(bind, tirx.Bind) and bind.body is None and len(made.body) == 4
+    assert isinstance(main.body.body.body, tirx.Bind), "classic statements have bodies"
+
+    @T.prim_func
+    def newer(A: T.Buffer((3,), "int32")):
+        B = T.alloc_buffer((3,), "int32")
+        for i in range(3):
+            x: T.let = i
+            B[i] = x
+        A[1] = B[0]
+
+    assert [type(one).__name__ for one in newer.body] == ["AllocBuffer", "For", "BufferStore"]
+    assert len(pleat.tir.transform.ConvertSSA()(newer).body[1].body) == 2, "it is so after passes, too"
+    pleat.ir.assert_structural_equal(newer.with_body(newer.body), newer)
     assert [e.value for e in made.params[0].ty.shape] == [3] and x.ty.dtype == pleat.ir.PrimType("int32")
     again = tirx.SeqStmt([tirx.Bind(x, tirx.IntImm("int32", 7)), tirx.BufferStore(A, x, [0])])
     twice = tirx.PrimFunc([A], tirx.SeqStmt([tirx.Bind(x, tirx.IntImm("int32", 5)), tirx.BufferStore(A, x, [2]),
@@ -105,10 +120,80 @@ def test_statements_without_bodies():
     values = np.zeros(3, "int32")
     pleat.build(twice)(values)
     assert values.tolist() == [7, 7, 5]
-    at_end = tirx.SeqStmt([tirx.BufferStore(A, x, [0]), tirx.Bind(x, tirx.IntImm("int32", 2))])
-    assert isinstance(at_end.seq[1].body, tirx.Evaluate)
+    at_end = tirx.SeqStmt([tirx.BufferStore(A, 4, [0]), tirx.Bind(x, tirx.IntImm("int32", 2))])
+    assert isinstance(tirx.PrimFunc([A], at_end).body[1], tirx.Bind)
     pointer = pleat.ir.PointerType(pleat.ir.PrimType("float32"), "shared")
     assert (pointer.element_type, pointer.storage_scope) == ("float32", "shared")
+
+
+def test_visitors_and_mutators():
+    """Classes with a method for each kind of node, under the names of several versions of TVM."""
+    functor = tirx.stmt_functor
+
+    @classic.prim_func
+    def main(A: classic.Buffer((8,), "int32")):
+        x: classic.int32 = 3
+        for i in range(8):
+            if i < 5:
+                A[i] = A[i] // 2 + x
+
+    class Log(functor.StmtExprVisitor):
+        def __init__(self):
+            self.seen = []
+
+        def visit_let_stmt_(self, op):
+            self.seen.append(f"let {op.var.name}")
+            super().visit_let_stmt_(op)
+
+        def visit_floor_div_(self, op):
+            self.seen.append("//")
+            super().visit_floor_div_(op)
+
+        def visit_int_imm_(self, op):
+            self.seen.append(op.value)
+
+        def visit_var_(self, op):
+            self.seen.append(op.name)
+
+    log = Log()
+    log(main.body)
+    assert log.seen == ["let x", 3, 0, 8, "i", 5, "//", "i", 2, "x", "i"]
+
+    class Statements(functor.StmtVisitor):
+        def visit_bind_(self, op):
+            self.found = op.var.name
+
+        def visit_int_imm_(self, op):
+            raise AssertionError("an expression")
+
+    statements = Statements()
+    statements(main.body)
+    assert statements.found == "x"
+
+    @tirx.functor.mutator
+    class Doubled(tirx.PyStmtExprMutator):
+        def visit_int_imm_(self, op):
+            return tirx.IntImm(op.dtype, op.value * 2) if op.value in (2, 5) else op
+
+    @classic.prim_func
+    def doubled(A: classic.Buffer((8,), "int32")):
+        x: classic.int32 = 3
+        for i in range(8):
+            if i < 10:
+                A[i] = A[i] // 4 + x
+
+    pleat.ir.assert_structural_equal(main.with_body(Doubled()(main.body)), doubled)
+    assert functor.StmtMutator()(main.body) is main.body
+    assert Doubled().visit_expr(tirx.const(5)) == 10
+    with pytest.raises(NotImplementedError):
+        tirx.expr_functor.ExprFunctor()(tirx.const(5))
+
+
+def test_names_of_operations():
+    call = tirx.exp(tirx.const(1.5))
+    assert call.op == "tir.exp" and call.op.name == "tirx.exp" and call.op != "tir.sin"
+    assert isinstance(call.op, pleat.ir.Op) and call.op.same_as(pleat.ir.Op.get("tirx.exp"))
+    assert {call.op: 1}[pleat.ir.Op.get("tirx.exp")] == 1
 
 
 def test_names_of_functions():

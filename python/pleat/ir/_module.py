@@ -166,25 +166,38 @@ class GlobalVar(str):
         return str(self)
 
 
-class Op:
-    """An operation by its name, such as Op.get("tir.exp"), as T.Call takes it."""
+def classic_name(name):
+    """The name of an operation that it had before 2026."""
+    return f"tir.{name[5:]}" if name.startswith("tirx.") else name
 
-    def __init__(self, name):
-        self.name = name
+
+class Op(str):
+    """An operation by its name, such as Op.get("tir.exp"); it is a string. The names of both generations are
+    equal: "tir.exp" and "tirx.exp"."""
 
     get = classmethod(lambda cls, name: cls(name))
 
+    @property
+    def name(self):
+        return self
+
+    def same_as(self, other):
+        return isinstance(other, Op) and self == other
+
     def __eq__(self, other):
-        return self.name == other.name if isinstance(other, Op) else NotImplemented
+        return classic_name(str(self)) == classic_name(str(other)) if isinstance(other, str) else NotImplemented
+
+    def __ne__(self, other):
+        return not self == other
 
     def __hash__(self):
-        return hash(self.name)
+        return hash(classic_name(str(self)))
 
     def __script__(self):
-        return repr(self.name)
+        return str.__repr__(self)
 
     def __repr__(self):
-        return f"Op.get({self.name!r})"
+        return f"Op.get({str(self)!r})"
 
 
 class IRModule(_Printed):
@@ -400,11 +413,18 @@ class PrimFunc(BaseFunc):
         from pleat.tir.node_table import function_nodes
         return function_nodes(self._handle)[self.__name__]
 
+    @functools.cached_property
+    def _body(self):
+        from pleat.tir.scopes import flat
+        return flat(self.node.body) if self.node.is_newer else self.node.body
+
     def __getattr__(self, name):
         if name == "attrs":
             from pleat.tir.node_table import with_targets
             return with_targets(self.node.attrs)
-        if name in ("params", "buffer_map", "body", "ret_type"):
+        if name == "body":
+            return self._body
+        if name in ("params", "buffer_map", "ret_type"):
             return getattr(self.node, name)
         raise AttributeError(f"a PrimFunc has no attribute '{name}'")
 

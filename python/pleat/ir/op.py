@@ -11,6 +11,8 @@ pleat.build applies the rules of its target, then those of "default", of which t
 import enum
 import importlib
 
+from pleat.ir._module import classic_name
+
 _registered = set()
 _rules = {}  # (name, target): (level, rule)
 CallEffectKind = enum.IntEnum("CallEffectKind", "ExprAnnotation Pure ReadState UpdateState SpecialCallArg "
@@ -18,22 +20,18 @@ CallEffectKind = enum.IntEnum("CallEffectKind", "ExprAnnotation Pure ReadState U
 MOST_ROUNDS = 32  # a rule may give calls that have rules again
 
 
-def _classic(name):
-    return f"tir.{name.partition('.')[2]}" if name.startswith("tirx.") else name
-
-
 def any_registered():
     return bool(_registered)
 
 
 def is_registered(name):
-    return _classic(name) in _registered
+    return classic_name(name) in _registered
 
 
 def register_op_attr(op_name, attr_key, value=None, level=10):
     """Registers an operation; without a value, a decorator of one. The attributes of operations say
     nothing in Pleat: a call that has no rule may do anything."""
-    _registered.add(_classic(op_name))
+    _registered.add(classic_name(op_name))
     return (lambda given: given) if value is None else value
 
 
@@ -41,7 +39,7 @@ def register_intrin_lowering(op_name, target, *, f=None, level=10):
     """Registers a rule for the calls of an operation; without `f`, a decorator. Of several for the
     same target, that of the highest level counts, and of those the last."""
     def register(rule):
-        key = _classic(op_name), target
+        key = classic_name(op_name), target
         if level >= _rules.get(key, (level, None))[0]:
             _rules[key] = level, rule
         return rule

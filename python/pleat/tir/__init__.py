@@ -12,7 +12,7 @@ __all__ = ["IndexMap", "PrimFunc", "Schedule", "Select", "analysis", "max", "min
            "stmt_functor", "transform"]
 
 _FUNCTIONS = {"const", "decl_buffer"}  # of nodes.py
-MODULES = ("analysis", "index_map", "ir_builder", "nodes", "op", "schedule", "stmt_functor", "tensor_intrin",
+MODULES = ("analysis", "expr_functor", "functor", "index_map", "ir_builder", "nodes", "op", "schedule", "stmt_functor", "tensor_intrin",
            "transform")
 
 
@@ -54,6 +54,7 @@ max = _chooser("max", _expression.maximum)  # noqa: A001
 _LAZY = {"PrimFunc": "pleat.ir._module", "build": "pleat.runtime", "CallEffectKind": "pleat.ir.op",
          **dict.fromkeys(("BlockScope", "Schedule", "ScheduleError", "ScheduleState", "StmtSRef",
                           "TensorIntrin"), "pleat.tir.schedule"),
+         **dict.fromkeys(("PyStmtExprMutator", "PyStmtExprVisitor"), "pleat.tir.functor"),
          **dict.fromkeys(("Reduce", "comm_reducer", "sum"), "pleat.te")}
 
 

@@ -5,9 +5,10 @@ import math
 
 from pleat._library import _lib, ffi
 from pleat._request import check_status
-from pleat.ir._module import nodes_of, sources_of
+from pleat.ir._module import Op, nodes_of, sources_of
 from pleat.ir.op import is_registered
-from pleat.tir.nodes import KINDS, NAMES, Buffer, Node, OpName, PrimFuncNode, Var
+from pleat.tir.nodes import KINDS, NAMES, Buffer, Node, PrimFuncNode, Var
+from pleat.tir.scopes import closed_forms, is_open
 from pleat.tir.stmt_functor import post_ordered
 
 
@@ -107,7 +108,7 @@ def _field(value, numbers):
         return {str(key): _field(item, numbers) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
-    if isinstance(value, OpName) and is_registered(value):
+    if isinstance(value, Op) and is_registered(value):
         return f"registered.{value.partition('.')[2]}"
     return value
 
@@ -121,8 +122,10 @@ def written_nodes(fields, key_of=None):
     """Fields with nodes, or dictionaries and lists of them, as a table: "nodes", and the fields with their
     numbers. key_of gives the keys of variables and buffers."""
     roots = [node for value in fields.values() for node in parts_of(value)]
-    order = list(post_ordered(roots, lambda node: parts_of(node.fields)))
+    forms = closed_forms(roots)
+    order = list(post_ordered([forms.get(id(root), root) for root in roots], lambda node: parts_of(node.fields)))
     numbers = {id(node): i for i, node in enumerate(order)}
+    numbers.update({old: numbers[id(new)] for old, new in forms.items() if id(new) in numbers})
     records = []
     for node in order:
         record = {name: _field(value, numbers) for name, value in node.fields.items()}
@@ -162,5 +165,6 @@ def make_function(params, body, ret_type, buffer_map, attrs):
             variables.append(param)
     name = str(attrs.get("global_symbol", "main"))
     attrs.setdefault("global_symbol", name)
-    node = PrimFuncNode(name, variables, body, ret_type, buffers, _with_nodes(attrs), True)
+    is_newer = any(map(is_open, post_ordered([body], lambda one: parts_of(one.fields))))
+    node = PrimFuncNode(name, variables, body, ret_type, buffers, _with_nodes(attrs), True, is_newer)
     return make_module({name: node})

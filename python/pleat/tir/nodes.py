@@ -13,12 +13,12 @@ import re
 
 from pleat import _expression
 from pleat._library import PleatError
-from pleat.ir._module import GlobalVar
+from pleat.ir._module import GlobalVar, Op
 from pleat.script._values import text_of
 
 # Fields that are no expressions: Python numbers and strings in them stay as they are.
 PLAIN = {"annotations", "attrs", "attr_key", "axis_separators", "buffer_map", "buffer_type",
-         "data_alignment", "dtype", "implied_symbol", "iter_type", "kind", "lanes",
+         "data_alignment", "dtype", "implied_symbol", "is_newer", "iter_type", "kind", "lanes",
          "name", "name_hint", "offset_factor", "op", "ret_type", "storage_scope", "thread_tag"}
 LISTS = {"alloc_buffers", "axis_separators", "match_buffers", "strides"}
 DEFAULTS = {"annotations": dict, "attrs": dict, "buffer_type": lambda: 1, "data_alignment": int,
@@ -539,7 +539,7 @@ class PrimFuncNode(Node):
     """The node of a function; `buffer_map` is a dictionary from parameters to buffers."""
 
     ARGUMENTS = ("name", "params", "body", "[ret_type]", "[buffer_map]", "[attrs]",
-                 "[implied_symbol]")
+                 "[implied_symbol]", "[is_newer]")
 
     @classmethod
     def read(cls, fields):
@@ -588,9 +588,6 @@ class Range(Node):
 class _Scope(Stmt):
     """A statement that defines something for its body, which may be left out in a SeqStmt."""
 
-    def is_open(self):
-        return self.body is None
-
     def with_rest(self, rest):
         """The statement with the ones behind it as its body."""
         return self.with_fields(body=one_statement(rest))
@@ -599,6 +596,12 @@ class _Scope(Stmt):
 def one_statement(parts):
     """Statements as one, which of none does nothing."""
     return parts[0] if len(parts) == 1 else SeqStmt(parts) if parts else KINDS["Evaluate"](0)
+
+
+def is_open(stmt):
+    """Is it a definition for the statements behind it?"""
+    scope = stmt.body if isinstance(stmt, AllocBuffer) else stmt
+    return isinstance(scope, _Scope) and scope.body is None
 
 
 class LetStmt(_Scope):
@@ -640,9 +643,6 @@ class AllocBuffer(Allocate):
     def buffer(self):
         return self.body.buffer
 
-    def is_open(self):
-        return self.body.body is None
-
     def with_rest(self, rest):
         return self.with_fields(body=self.body.with_rest(rest))
 
@@ -656,19 +656,15 @@ class AllocateConst(Stmt):
 
 
 class SeqStmt(Stmt):
-    """Statements, one after the other. A LetStmt, a DeclBuffer or an AllocBuffer that was made
-    without a body gets the statements behind it as its body, also those behind the SeqStmt that holds it."""
+    """Statements, one after the other; those of a SeqStmt among them count as its own. A LetStmt, a DeclBuffer or
+    an AllocBuffer without a body is for the statements behind it."""
     ARGUMENTS = ("seq",)
 
     def _completed(self, fields):
-        given = []
+        seq = []
         for one in converted(fields["seq"]):
-            given.extend(getattr(one, "_given", [one]))
-        self.__dict__["_given"] = given
-        done = []
-        for one in reversed(given):
-            done = [one.with_rest(done)] if isinstance(one, _Scope) and one.is_open() else [one, *done]
-        return {"seq": done}
+            seq.extend(one.seq if isinstance(one, SeqStmt) else [one])
+        return {"seq": seq}
 
     def __getitem__(self, i):
         return self.seq[i]
@@ -677,20 +673,12 @@ class SeqStmt(Stmt):
         return len(self.seq)
 
 
-class OpName(str):
-    """The name of an operation, which also has it as `name`."""
-
-    @property
-    def name(self):
-        return str(self)
-
-
 class Call(PrimExpr):
     """A call of the operation `op`, such as "tir.exp", or of a function of the module."""
     ARGUMENTS = ("dtype", "op", "args")
 
     def _set(self, fields):
-        kind = OpName if "." in fields["op"] else GlobalVar
+        kind = Op if "." in fields["op"] else GlobalVar
         super()._set({**fields, "op": kind(fields["op"])})
 
     def __script__(self):
@@ -759,7 +747,7 @@ def _kinds():
 
 KINDS = _kinds()
 NAMES = {**{kind: name for name, kind in KINDS.items()}, AllocBuffer: "Allocate"}  # in tables
-KINDS.update(SBlock=KINDS["Block"], SBlockRealize=KINDS["BlockRealize"], Bind=LetStmt)
+KINDS.update(Expr=PrimExpr, SBlock=KINDS["Block"], SBlockRealize=KINDS["BlockRealize"], Bind=LetStmt)
 globals().update({name: kind for name, kind in KINDS.items() if name not in ("None", "PrimFunc")})
 
 
@@ -837,4 +825,5 @@ def nodes_equal(a, b, map_free_vars=True):
     """Are two nodes equal up to the names of the variables and buffers that they define? Those that they
     do not define must be the same ones; before and after a pass they are those of one name. With
     map_free_vars they may differ too."""
-    return _Comparison(map_free_vars).same(a, b)
+    from pleat.tir.scopes import closed
+    return _Comparison(map_free_vars).same(closed(a), closed(b))

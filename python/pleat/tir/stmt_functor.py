@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Walks over the nodes of tensor programs, and rewrites of them."""
+from pleat.tir.functor import (StmtExprMutator, StmtExprVisitor, StmtFunctor,  # noqa: F401
+                               StmtMutator, StmtVisitor)
 from pleat.tir.nodes import Buffer, Node, Var
 
 # Parts that describe a node, and are no expressions or statements of the program.

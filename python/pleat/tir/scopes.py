@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two forms of statements that define something: with a body, as in classic TVM, and followed in a SeqStmt
+by the statements that may use it, as since 2026.
+
+    LetStmt(x, 1, Evaluate(x))     SeqStmt([Bind(x, 1), Evaluate(x)])"""
+from pleat.tir.nodes import AllocBuffer, DeclBuffer, LetStmt, Node, SeqStmt, Stmt, is_open
+from pleat.tir.stmt_functor import post_ordered
+
+_SCOPES = (AllocBuffer, DeclBuffer, LetStmt)
+
+
+def _nodes_in(value):
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _nodes_in(item)
+    elif isinstance(value, dict):
+        for item in value.items():
+            yield from _nodes_in(item)
+
+
+def _parts(node):
+    """The nodes that may hold statements: an expression holds none."""
+    return [part for value in node.fields.values() for part in _nodes_in(value) if _holds_statements(part)]
+
+
+def _holds_statements(node):
+    return isinstance(node, Stmt) or type(node).__name__ == "PrimFuncNode"
+
+
+def _like(node, changes):
+    """A node of the same kind, with some fields replaced."""
+    made = type(node).__new__(type(node))
+    made._set({**node.fields, **changes})
+    return made
+
+
+def _with_parts(node, done):
+    """The node with its statements in their new form."""
+    def new(value):
+        if isinstance(value, list):
+            return [new(item) for item in value]
+        return done.get(id(value), value)
+    changes = {name: new(value) for name, value in node.fields.items()}
+    is_same = all(a is b or (isinstance(a, list) and len(a) == len(b) and all(x is y for x, y in zip(a, b)))
+                  for a, b in zip(changes.values(), node.fields.values()))
+    return node if is_same else _like(node, changes)
+
+
+def _rewritten(roots, change):
+    """The new forms of statements by the ids of the old ones: change(node) gets a node of new parts."""
+    order = list(post_ordered([root for root in roots if _holds_statements(root)], _parts))
+    done = {}
+    for node in order:
+        done[id(node)] = change(_with_parts(node, done))
+    return done
+
+
+def _with_body(node):
+    """A scope that is the whole body of a statement ends there."""
+    for name, value in node.fields.items():
+        if isinstance(value, Stmt) and is_open(value) and not isinstance(node, AllocBuffer):
+            node = _like(node, {name: value.with_rest([])})
+    return node
+
+
+def _closed(node):
+    if not isinstance(node, SeqStmt):
+        return _with_body(node)
+    done = []
+    for one in reversed(node.seq):
+        done = [one.with_rest(done)] if is_open(one) else [one, *done]
+    return done[0] if len(done) == 1 else SeqStmt.read({"seq": done})
+
+
+def closed_forms(roots):
+    """The statements among the roots with a body for each scope, by the ids of the old ones."""
+    roots = list(roots)
+    order = post_ordered([root for root in roots if _holds_statements(root)], _parts)
+    return _rewritten(roots, _closed) if any(map(is_open, order)) else {}
+
+
+def closed(thing):
+    """A node with a body for each scope."""
+    done = closed_forms([thing]).get(id(thing), thing)
+    return done.with_rest([]) if is_open(done) else done
+
+
+def _flat(node):
+    if isinstance(node, SeqStmt):
+        return SeqStmt(node.seq)
+    if isinstance(node, AllocBuffer) and isinstance(node.body, SeqStmt):  # its declaration is flat already
+        declaration, *rest = node.body.seq
+        return SeqStmt([_like(node, {"body": declaration}), *rest])
+    if not isinstance(node, _SCOPES) or is_open(node):
+        return node
+    return SeqStmt([_like(node, {"body": None}), node.body])
+
+
+def flat(thing):
+    """A statement in which each scope is followed by the statements that may use it."""
+    return _rewritten([thing], _flat).get(id(thing), thing)
