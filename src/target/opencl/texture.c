@@ -83,6 +83,37 @@ static const char *texel_at(CEmit *emit, const Buffer *buffer, const char *x, Ex
                       (const char *)map_find(&emit->vars, buffer->data), x, c_index(emit, y).text);
 }
 
+static bool see_division(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |= e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD;
+  return true;
+}
+
+static bool divides(Expr *e) {
+  bool found = false;
+  visit_expr(&(Visitor){.env = &found, .enter_expr = see_division}, e);
+  return found;
+}
+
+static Expr *texel_part(CEmit *emit, Expr *index, ExprOp op) {
+  Expr *size = expr_int(emit->context, index->type, TEXEL);
+  return analyzer_simplify(kernel_of(emit)->analyzer, expr_binary(emit->context, op, index, size));
+}
+
+// The number in its row of the texel that holds an element, where it is known without a division;
+// otherwise NULL.
+static const char *texel_number(CEmit *emit, Expr *index) {
+  Expr *part = texel_part(emit, index, EXPR_FLOOR_DIV);
+  return divides(part) ? NULL : c_index(emit, part).text;
+}
+
+static const char *texel_lane(CEmit *emit, Expr *index) {
+  Expr *part = texel_part(emit, index, EXPR_FLOOR_MOD);
+  if (!divides(part)) return c_index(emit, part).text;
+  Expr *of = part->op == EXPR_FLOOR_MOD && !divides(part->args[0]) ? part->args[0] : index;
+  CValue number = c_index(emit, of);
+  return arena_printf(emit->arena, "%s & %d", c_operand(emit, number, C_PRODUCT), TEXEL - 1);
+}
+
 // Whether the access is a whole texel; *x is then its number in the row.
 static bool whole_texel(CEmit *emit, const Buffer *buffer, Expr *index, const char **x) {
   if (buffer->type.lanes == TEXEL && index->type.lanes == 1) {
@@ -93,13 +124,14 @@ static bool whole_texel(CEmit *emit, const Buffer *buffer, Expr *index, const ch
               expr_is_int(index->args[1], 1) &&
               modular_is_multiple(kernel_of(emit)->analyzer, index->args[0], TEXEL);
   if (!ramp) return false;
+  if ((*x = texel_number(emit, index->args[0]))) return true;
   CValue first = c_index(emit, index->args[0]);
   *x = arena_printf(emit->arena, "%s / %d", c_operand(emit, first, C_PRODUCT), TEXEL);
   return true;
 }
 
-static const char *one_lane(CEmit *emit, const Buffer *buffer, const char *index, Expr *y) {
-  const char *x = arena_printf(emit->arena, "(%s) / %d", index, TEXEL);
+static const char *one_lane(CEmit *emit, const Buffer *buffer, const char *x, const char *lane,
+                            Expr *y) {
   DType texel;
   char letter = letter_of(buffer->type, &texel);
   const char *macro = arena_printf(emit->arena, "texel_lane_%c", letter);
@@ -108,15 +140,19 @@ static const char *one_lane(CEmit *emit, const Buffer *buffer, const char *index
                 "static inline %s %s(%s t, int i) {\n"
                 "  return i < 2 ? (i ? t.s1 : t.s0) : (i < 3 ? t.s2 : t.s3);\n}\n",
                 c_type(emit->module, dtype_lanes(texel, 1)), macro, c_type(emit->module, texel));
-  return arena_printf(emit->arena, "%s(%s(%s), (int)((%s) %% %d))", macro,
-                      function_of(emit, "read", buffer->type), texel_at(emit, buffer, x, y), index,
-                      TEXEL);
+  return arena_printf(emit->arena, "%s(%s(%s), (int)(%s))", macro,
+                      function_of(emit, "read", buffer->type), texel_at(emit, buffer, x, y), lane);
 }
 
 static CValue each_lane(CEmit *emit, const Buffer *buffer, Expr *index, Expr *y, DType type) {
   const char **lanes = arena_array(emit->arena, const char *, type.lanes);
   const char *all = c_hold(emit, c_index(emit, index), index->type);
-  for (int i = 0; i < type.lanes; i++) lanes[i] = one_lane(emit, buffer, c_lane(emit, all, i), y);
+  for (int i = 0; i < type.lanes; i++) {
+    const char *index = c_lane(emit, all, i);
+    const char *x = arena_printf(emit->arena, "(%s) / %d", index, TEXEL);
+    const char *lane = arena_printf(emit->arena, "(%s) & %d", index, TEXEL - 1);
+    lanes[i] = one_lane(emit, buffer, x, lane, y);
+  }
   return c_list_of_lanes(emit, c_type(emit->module, type), lanes, type.lanes);
 }
 
@@ -133,7 +169,9 @@ bool texture_load(CEmit *emit, Expr *e, CValue *value) {
     *value = c_format(emit, C_POSTFIX, "%s(%s)", function_of(emit, "read", buffer->type),
                       texel_at(emit, buffer, x, y));
   } else if (index->type.lanes == 1) {
-    *value = c_value(C_POSTFIX, one_lane(emit, buffer, c_index(emit, index).text, y));
+    if (!(x = texel_number(emit, index)))
+      x = arena_printf(emit->arena, "(%s) / %d", c_index(emit, index).text, TEXEL);
+    *value = c_value(C_POSTFIX, one_lane(emit, buffer, x, texel_lane(emit, index), y));
   } else {
     *value = each_lane(emit, buffer, index, y, e->type);
   }
