@@ -89,7 +89,9 @@ typedef struct ModelOptions {
 // The option of a ModelOptions for subcommands that run code.
 #define TARGET_OPTION                                                                              \
   {"target", 0, OPTION_TEXT, "llvm|c|opencl|cuda", "what makes and runs the code",                \
-   offsetof(ModelOptions, target)}
+   offsetof(ModelOptions, target)},                                                               \
+  {"device", 0, OPTION_TEXT, "opencl|cuda",                                                       \
+   "the device that runs the code: --target by its other name", offsetof(ModelOptions, target)}
 // clang-format on
 
 // A model as read from its file.

@@ -35,7 +35,7 @@ def device(tmp_path_factory):
 
 def verified(path):
     """Verifies the programs of a file, or a model, on the device; the output of the command."""
-    return command.pleat("verify", path, *ON_DEVICE)
+    return command.pleat("verify", path, "--device", "opencl", "--no-cache")
 
 
 def test_wide_vectors_are_several_on_a_device(tmp_path):

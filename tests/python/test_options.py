@@ -257,7 +257,7 @@ ROWS += [
 ELSEWHERE = {(command, option) for option in ("no-cache", "offload", "operators")
              for command in ("inspect", "run", "compile", "plan", "verify", "bench")}
 # tests/python/test_opencl.py has the options target and device of those that run code, which need a device.
-ELSEWHERE |= {("run", "target"), ("verify", "target"), ("run", "device")}
+ELSEWHERE |= {("run", "target"), ("verify", "target"), ("run", "device"), ("verify", "device")}
 CALLS = [(command, words, name, value) for command, words, options in ROWS
          for name, value in options.items()]
 
