@@ -225,7 +225,12 @@ static Expr *string_of(NodesMaking *m) {
 static Expr *variable_of(NodesMaking *m) {
   DType type = get_type(m, "dtype");
   const char *name = get_string(m, "name");
-  return m->failed ? NULL : expr_var(m->context, *name ? name : "v", type);
+  if (!*name) name = "v";
+  if (!field_of(m, "element_type")) return m->failed ? NULL : expr_var(m->context, name, type);
+  DType element = get_type(m, "element_type");
+  const char *scope = get_string(m, "storage_scope");
+  if (!m->failed && type.code != TYPE_HANDLE) wrong(m, "dtype", "is not handle");
+  return m->failed ? NULL : expr_data_var(m->context, name, element, scope);
 }
 
 static Expr *load_of(NodesMaking *m) {

@@ -235,6 +235,10 @@ static int leaf_node(Nodes *nodes, const Expr *e) {
   if (e->op == EXPR_INT) field_int(&node, "value", e->as.i);
   if (e->op == EXPR_STRING) field_string(&node, "value", e->as.s);
   if (e->op == EXPR_VAR) field_string(&node, "name", e->as.var->name);
+  if (e->op == EXPR_VAR && e->as.var->scope) {
+    field_string(&node, "element_type", dtype_name(nodes->context, e->as.var->pointee));
+    field_string(&node, "storage_scope", e->as.var->scope);
+  }
   if (e->op == EXPR_VAR) field_key(&node, e);
   if (e->op == EXPR_FLOAT) {
     field(&node, "value");

@@ -196,6 +196,50 @@ def test_names_of_operations():
     assert {call.op: 1}[pleat.ir.Op.get("tirx.exp")] == 1
 
 
+def test_accesses_of_buffers():
+    """The methods of buffers, whose results are nodes of programs."""
+    n = tirx.Var("n", "int32")
+    A = tirx.decl_buffer((n, 8), "float32", name="A", strides=[n + 8, 1], elem_offset=3)
+    B = tirx.decl_buffer((4, 8), "float32", name="B")
+    pleat.ir.assert_structural_equal(A.offset_of([2, 5]), [n * 2 + 24])
+    pleat.ir.assert_structural_equal(B.offset_of([n, 5]), [n * 8 + 5])
+    assert B.get_flattened_buffer().shape == [32] and B.get_flattened_buffer().data is B.data
+    pointer = B.access_ptr("rw", offset=4)
+    assert [int(one) for one in pointer.args[2:]] == [4, 28, 3] and pointer.args[0].dtype == "float32"
+    assert isinstance(B.data.ty, pleat.ir.PointerType) and B.data.ty.element_type == "float32"
+    for wrong in (lambda: B.vload([0]), lambda: B.vload([0, 0], "int32"), lambda: B.access_ptr("x"),
+                  lambda: B.vload([0, 0], "float32x4", predicate=n < 3)):
+        with pytest.raises((TypeError, ValueError)):
+            wrong()
+    i = tirx.Var("i", "int32")
+    body = tirx.For(i, 0, 4, 0, B.vstore([i, 4], B.vload([i, 0], "float32x4") * 2.0))
+    values = np.arange(32, dtype="float32").reshape(4, 8)
+    expected = np.concatenate([values[:, :4], values[:, :4] * 2], 1)
+    pleat.build(tirx.PrimFunc([B], body))(values)
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_pointers_keep_their_types():
+    @classic.prim_func
+    def main(p: classic.handle("float32", "shared"), q: classic.handle):
+        A = classic.decl_buffer((4,), "float32", data=p, scope="shared")
+        A[0] = A[1]
+
+    pleat.ir.assert_structural_equal(main.with_body(main.body), main)
+    assert 'p: T.handle("float32", "shared"), q: T.handle)' in main.with_body(main.body).script()
+    assert main.params[0].type_annotation.storage_scope == "shared"
+
+
+def test_numbers_and_nodes_are_compared():
+    pleat.ir.assert_structural_equal([4, 5], [T.int32(4), tirx.const(5, "int64")])
+    assert not pleat.ir.structural_equal(4, tirx.const(5)) and pleat.ir.structural_equal(T.float32(1.5), 1.5)
+    assert tirx.isnullptr(tirx.Var("p", "handle")).dtype == "bool" and tirx.likely(cond=True).args[0] == 1
+    assert tirx.tvm_tuple("a", 1).args == [tirx.StringImm("a"), 1]
+    with pytest.raises(TypeError, match="and no node: make nodes with the functions of pleat.tir"):
+        tirx.Evaluate(T.exp(T.float32(4)))
+    assert len(tirx.stmt_list(tirx.SeqStmt([tirx.Evaluate(0), tirx.Evaluate(1)]))) == 2
+
+
 def test_names_of_functions():
     @T.prim_func(private=True)
     def hidden():

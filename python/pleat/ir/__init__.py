@@ -13,7 +13,8 @@ Array, Map = list, dict  # what fields of nodes are; TVM has classes of its own
 __all__ = ["Array", "Map", "base", "BaseFunc", "GlobalVar", "IRModule", "Op", "StructuralDifference", "assert_structural_equal", "load_json",
            "module", "op", "register_intrin_lowering", "register_op_attr", "save_json", "structural_equal", "structural_hash", "transform"]
 
-_NODES = {"Call", "PointerType", "PrimType", "Range"}  # of pleat.tir.nodes
+_NODES = {"Call", "Expr", "FloatImm", "IntImm", "Node", "PointerType", "PrimExpr", "PrimType", "Range",
+          "Var"}  # of pleat.tir.nodes
 
 
 def __dir__():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python values as the text of expressions in a script, and the script's own names as Python values."""
+import ast
 import inspect
 import math
 import operator
@@ -11,6 +12,7 @@ BINARY = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", 
           "pow": "**", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
 _CONSTANT = re.compile(r"(?:\w+\.)*u?int\d+\((-?\d+)\)")  # an integer with its type
 _NUMBER = re.compile(r"(?:\w+\.)*(?:bool|u?int\d+)\((?:(-?\d+|True|False)|\((-\d+)\))\)")  # the same, or a truth value
+_TYPED = re.compile(r"(?:\w+\.)*(bool|u?int\d+|b?float\d+)\((.*)\)")  # a number with its type
 _COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
             ">=": operator.ge}
 _NUMBERS = re.compile(r"\((-?\d+|True|False) (==|!=|<=|>=|<|>) \(?(-?\d+|True|False)\)?\)")
@@ -71,6 +73,16 @@ class Value:
             return truth
         raise TypeError(f"`{self}` is known only when the program runs: use T.if_then_else, T.And, "
                         "T.Or or T.Not")
+
+    def as_expression(self):
+        """The node of a constant, T.int32(5)."""
+        from pleat.tir.nodes import const
+        found = _TYPED.fullmatch(self._text())
+        try:
+            return const(ast.literal_eval(found[2]), found[1])
+        except (TypeError, ValueError, SyntaxError):
+            raise TypeError(f"`{self}` is an expression of a script, and no node: make nodes with the functions of "
+                            "pleat.tir") from None
 
     def __index__(self):
         constant = _CONSTANT.fullmatch(self._text())

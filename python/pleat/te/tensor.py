@@ -7,7 +7,7 @@ import threading
 from pleat._library import PleatError
 from pleat.data_type import DataType
 from pleat.tir import nodes, op as functions
-from pleat.tir.nodes import IntImm, PrimExpr, Range, Var, const
+from pleat.tir.nodes import IntImm, PrimExpr, Range, Var, const, prim_type
 from pleat.tir.op import as_expression
 from pleat.tir.stmt_functor import post_order_visit
 
@@ -60,7 +60,7 @@ class Tensor:
     or `T(i, j)`. `shape` has Python's numbers, and expressions where a size is free."""
 
     def __init__(self, op, value_index, shape, dtype):
-        self.op, self.value_index, self.dtype = op, value_index, dtype
+        self.op, self.value_index, self.dtype = op, value_index, prim_type(dtype)
         self.shape = tuple(shape)
 
     @property

@@ -11,7 +11,7 @@ from pleat.tir.index_map import IndexMap
 __all__ = ["IndexMap", "PrimFunc", "Schedule", "Select", "analysis", "max", "min", "nodes",
            "stmt_functor", "transform"]
 
-_FUNCTIONS = {"const", "decl_buffer"}  # of nodes.py
+_FUNCTIONS = {"const", "decl_buffer", "stmt_list"}  # of nodes.py
 MODULES = ("analysis", "expr_functor", "functor", "index_map", "ir_builder", "nodes", "op", "schedule", "stmt_functor", "tensor_intrin",
            "transform")
 

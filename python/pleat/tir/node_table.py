@@ -7,7 +7,7 @@ from pleat._library import _lib, ffi
 from pleat._request import check_status
 from pleat.ir._module import Op, nodes_of, sources_of
 from pleat.ir.op import is_registered
-from pleat.tir.nodes import KINDS, NAMES, Buffer, Node, PrimFuncNode, Var
+from pleat.tir.nodes import KINDS, NAMES, Buffer, Node, PointerType, PrimFuncNode, Var
 from pleat.tir.scopes import closed_forms, is_open
 from pleat.tir.stmt_functor import post_ordered
 
@@ -129,6 +129,9 @@ def written_nodes(fields, key_of=None):
     records = []
     for node in order:
         record = {name: _field(value, numbers) for name, value in node.fields.items()}
+        if isinstance(node, Var) and isinstance(node.type_annotation, PointerType):
+            record.update(element_type=str(node.type_annotation.element_type),
+                          storage_scope=node.type_annotation.storage_scope)
         if key_of and isinstance(node, (Buffer, Var)):
             record["key"] = key_of(node)
         records.append({**record, "type": _kind_name(node)})

@@ -6,6 +6,7 @@ it occurs. Nodes are read from a program (PrimFunc.body), or made with the argum
 pleat.tir.PrimFunc(params, body) makes a program of them, which is checked as a script is."""
 import contextlib
 import contextvars
+import functools
 import itertools
 import math
 import operator
@@ -14,7 +15,7 @@ import re
 from pleat import _expression
 from pleat._library import PleatError
 from pleat.ir._module import GlobalVar, Op
-from pleat.script._values import text_of
+from pleat.script._values import Value, text_of
 
 # Fields that are no expressions: Python numbers and strings in them stay as they are.
 PLAIN = {"annotations", "attrs", "attr_key", "axis_separators", "buffer_map", "buffer_type",
@@ -45,6 +46,8 @@ class Node:
         self._set(self._completed(fields))
 
     def _set(self, fields):
+        if type(fields.get("dtype")) is str:
+            fields["dtype"] = prim_type(fields["dtype"])
         self.__dict__.update(fields)
         self.fields = fields
 
@@ -108,6 +111,11 @@ class PrimType(str):
         return self
 
 
+@functools.lru_cache(maxsize=None)
+def prim_type(text):
+    return PrimType(text)
+
+
 class PointerType(PrimType):
     """The type of a variable that holds the address of the memory of buffers: "handle"."""
 
@@ -160,7 +168,7 @@ class PrimExpr(Node):
 
     @property
     def ty(self):
-        return PrimType(self.dtype)
+        return self.dtype
 
     def astype(self, dtype):
         return self if self.dtype == dtype else KINDS["Cast"](dtype, self)
@@ -244,13 +252,27 @@ class Var(PrimExpr):
     def _completed(self, fields):
         return {"name": fields["name"], "dtype": fields["dtype"] or "int32"}
 
+    @classmethod
+    def read(cls, fields):
+        if "element_type" in fields:
+            pointer = PointerType(PrimType(fields["element_type"]), fields["storage_scope"])
+            fields = {"name": fields["name"], "dtype": pointer}
+        return super().read(fields)
+
     def stand_for(self, buffer):
         """Gives a parameter the type of its buffer, as TVM does since 2026; its field `dtype` stays "handle"."""
         self.buffer, self.dtype = buffer, buffer.dtype
 
     @property
     def ty(self):
-        return PrimType(self.dtype) if self.buffer is None else self.buffer
+        if self.buffer is not None:
+            return self.buffer
+        return self.dtype
+
+    @property
+    def type_annotation(self):
+        """The type that a variable was declared with: for memory, a PointerType."""
+        return self.fields["dtype"]
 
     @property
     def shape(self):
@@ -409,7 +431,7 @@ def converted(value):
         return [converted(item) for item in value]
     if isinstance(value, (bool, int, float)):
         return const(value)
-    if isinstance(value, Equality):
+    if isinstance(value, (Equality, Value)):
         return value.as_expression()
     return StringImm(value) if isinstance(value, str) else value
 
@@ -520,6 +542,13 @@ class Buffer(Node):
     def __getitem__(self, indices):
         return BufferLoad(self, list(indices) if isinstance(indices, tuple) else [indices])
 
+    def __getattr__(self, name):
+        if name not in ("access_ptr", "get_flattened_buffer", "offset_of", "vload", "vstore"):
+            raise AttributeError(f"a Buffer has no attribute {name!r}")
+        from pleat.tir import buffer_access
+        method = getattr(buffer_access, {"get_flattened_buffer": "flattened"}.get(name, name))
+        return functools.partial(method, self)
+
     __iter__ = None  # elements are expressions, of which there would be no last one
 
     def __repr__(self):
@@ -530,7 +559,10 @@ def decl_buffer(shape, dtype="float32", name="buffer", data=None, strides=None, 
                 scope="global", data_alignment=0, offset_factor=0, axis_separators=None, layout=None):
     """A buffer, with a data variable of its own unless one is given."""
     shape = shape if isinstance(shape, (list, tuple)) else [shape]
-    data = Var(name, "handle") if data is None else data
+    if data is None:
+        data = Var(name, PointerType(PrimType(dtype), scope or "global"))
+    elif isinstance(data.dtype, PointerType):
+        scope = data.dtype.storage_scope
     return Buffer(name, dtype, data, list(shape), strides, elem_offset, axis_separators,
                   max(data_alignment, 0), offset_factor, scope or "global", layout=layout)
 
@@ -591,6 +623,11 @@ class _Scope(Stmt):
     def with_rest(self, rest):
         """The statement with the ones behind it as its body."""
         return self.with_fields(body=one_statement(rest))
+
+
+def stmt_list(stmt):
+    """The statements of a SeqStmt, or the statement alone."""
+    return list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
 
 
 def one_statement(parts):
@@ -791,8 +828,10 @@ class _Comparison:
         return None
 
     def same(self, a, b, defines=False):
+        a, b = (one.as_expression() if isinstance(one, (Equality, Value)) else one for one in (a, b))
         if type(a) is not type(b):
-            return False
+            plain, other = (a, b) if isinstance(a, (int, float)) else (b, a)
+            return isinstance(plain, (int, float)) and isinstance(other, _Number) and other.value == plain
         if isinstance(a, (Var, Buffer)):
             known = self._partners(a, b, defines)
             if known is not None:

@@ -5,6 +5,7 @@ Two operands get one type as in TVM: an integer becomes floating-point beside su
 narrower of two types becomes the wider one."""
 import builtins
 import functools
+import inspect
 import math
 import re
 
@@ -20,12 +21,20 @@ UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos"
 TESTS = ("isnan", "isinf", "isfinite")
 BINARY = ("atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "dot_bytes", "dot_words",
           "fmod", "hypot", "nextafter", "power", "shift_left", "shift_right")
-__all__ = [*UNARY, *TESTS, *BINARY, "Return", "Select", "add", "address_of", "all", "any", "bitwise_not",
+# Operations that are called with their operands as they are, and the types of their results.
+PLAIN_CALLS = {"isnullptr": "bool", "lookup_param": "handle", "tvm_bmma_sync": "handle",
+               "tvm_fill_fragment": "handle", "tvm_load_matrix_sync": "handle", "tvm_mma_sync": "handle",
+               "tvm_stack_make_array": "handle", "tvm_stack_make_shape": "handle",
+               "tvm_store_matrix_sync": "handle", "tvm_struct_set": "int32", "tvm_thread_allreduce": "handle",
+               "tvm_throw_last_error": "handle", "tvm_tuple": "handle",
+               "TVMBackendAllocWorkspace": "handle", "TVMBackendFreeWorkspace": "int32"}
+__all__ = [*UNARY, *TESTS, *BINARY, *PLAIN_CALLS, "Return", "Select", "add", "address_of", "all", "any", "bitwise_not",
            "assume", "call_extern", "call_intrin", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed",
            "call_pure_extern", "ceildiv", "clz", "const",
            "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "infinity", "ldexp",
            "is_buffer_var", "likely", "get_active_lane_mask", "logaddexp", "max", "max_value", "min", "min_value", "multiply",
-           "pow", "reinterpret", "ret", "subtract", "truncdiv", "truncmod", "tvm_storage_sync", "undef",
+           "pow", "reinterpret", "ret", "subtract", "truncdiv", "truncmod", "tvm_access_ptr", "tvm_storage_sync",
+           "tvm_struct_get", "type_annotation", "undef",
            "vectorcombine", "vectorhigh", "vectorlow"]
 
 
@@ -40,7 +49,9 @@ def _or_in_script(function, name):
     of_indices = _expression.FUNCTIONS.get(name)
 
     @functools.wraps(function)
-    def call(*arguments):
+    def call(*arguments, **named):
+        if named:
+            arguments = inspect.signature(function).bind(*arguments, **named).args
         if builtins.any(map(_of_script, arguments)):
             return Value(f"T.{name}")(*arguments)
         if of_indices and builtins.any(isinstance(a, _expression.Expr) for a in arguments):
@@ -114,6 +125,19 @@ def _of_kind(kind, name):
     return make
 
 
+def _operand(value):
+    return nodes.StringImm(value) if isinstance(value, str) else as_expression(value)
+
+
+def _plain_call(name, dtype):
+    def make(*operands):
+        return KINDS["Call"](dtype, f"tir.{name}", [*map(_operand, operands)])
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"A call of the operation {name}."
+    return make
+
+
+globals().update({name: _plain_call(name, dtype) for name, dtype in PLAIN_CALLS.items()})
 globals().update({name: _unary(name) for name in UNARY})
 globals().update({name: _unary(name, "bool") for name in TESTS})
 globals().update({name: _binary(name) for name in BINARY})
@@ -158,7 +182,9 @@ def reinterpret(dtype, value):
 
 
 def address_of(buffer_load):
-    """The address of an element."""
+    """The address of an element; of a buffer, that of its first one."""
+    if isinstance(buffer_load, nodes.Buffer):
+        buffer_load = buffer_load[tuple(0 for _ in buffer_load.shape)]
     if type(buffer_load).__name__ != "BufferLoad":
         raise TypeError(f"expected an element of a buffer, not {type(buffer_load).__name__}")
     return KINDS["Call"]("handle", "tir.address_of", [buffer_load])
@@ -219,8 +245,8 @@ def _packed(value):
     if not isinstance(value, nodes.Buffer):
         return as_expression(value)
     call = KINDS["Call"]
-    shape, strides = (call("handle", "tir.tvm_stack_make_shape", [*map(as_expression, sizes)])
-                      if sizes is not None else const(0) for sizes in (value.shape, value.strides or None))
+    shape, strides = (globals()["tvm_stack_make_shape"](*sizes) if sizes is not None else const(0)
+                      for sizes in (value.shape, value.strides or None))
     return call("handle", "tir.tvm_stack_make_array",
                 [value.data, shape, strides, const(len(value.shape)), const(0, value.dtype),
                  as_expression(value.elem_offset or 0)])
@@ -267,6 +293,22 @@ def assume(cond=None):
 def undef():
     """An int32 without a known value."""
     return KINDS["Call"]("int32", "tir.undef", [])
+
+
+def type_annotation(dtype):
+    """A type as an operand."""
+    return KINDS["Call"](dtype, "tir.type_annotation", [])
+
+
+def tvm_access_ptr(ptype, data, offset, extent, rw_mask):
+    """A pointer to elements of a type, from an offset on; Buffer.access_ptr makes one of a buffer."""
+    ptype = type_annotation(ptype) if isinstance(ptype, str) else ptype
+    return KINDS["Call"]("handle", "tir.tvm_access_ptr", [ptype, *map(as_expression, (data, offset, extent, rw_mask))])
+
+
+def tvm_struct_get(arr, index, field, dtype):
+    """A field, by its number, of an array or of an argument."""
+    return KINDS["Call"](dtype, "tir.tvm_struct_get", [*map(as_expression, (arr, index, field))])
 
 
 def tvm_storage_sync(scope):
