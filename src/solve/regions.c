@@ -23,7 +23,7 @@ static void add_to_region(Improving *g, int node) {
 
 static void find_region(Improving *g, int seed, int most) {
   SolveState *state = g->state;
-  memset(g->inside, 0, sizeof(bool) * (size_t)state->node_count);
+  for (int i = 0; i < g->count; i++) g->inside[g->pick[i]] = false;
   g->count = 0;
   add_to_region(g, seed);
   for (int i = 0; i < g->count && g->count < most; i++) {

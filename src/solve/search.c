@@ -54,15 +54,11 @@ static int find_parts(SolveState *state, int *part) {
   return count;
 }
 
-// Solves component `number` alone; adds its results to *bound and *cost.
-static void search_part(SolveSearch *s, const int *part, int number, int64_t *bound,
-                        int64_t *cost) {
+// Solves a component, whose nodes are pick[0..count), alone; adds its results to *bound and *cost.
+static void search_part(SolveSearch *s, const int *pick, int count, int64_t *bound, int64_t *cost) {
   SolveState *state = s->state;
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);
-  int count = 0, *pick = arena_array(arena, int, state->left);
-  for (int i = 0; i < state->node_count; i++)
-    if (part[i] == number) pick[count++] = i;
   SolveState *copy = solve_state_copy(state, pick, count, 1);
   int *choice = arena_array(arena, int, count);
   int64_t part_cost = PBQP_INFINITY;
@@ -73,6 +69,18 @@ static void search_part(SolveSearch *s, const int *part, int number, int64_t *bo
   arena_reset(arena, mark);
 }
 
+// Puts the nodes of one component after those of another. Returns where each begins, and where the
+// last one ends.
+static int *sort_by_part(const SolveState *state, const int *part, int count, int *pick) {
+  int *first = arena_array(state->solver->arena, int, count + 2);
+  for (int i = 0; i < state->node_count; i++)
+    if (part[i] >= 0) first[part[i] + 2]++;
+  for (int i = 2; i < count + 2; i++) first[i] += first[i - 1];
+  for (int i = 0; i < state->node_count; i++)
+    if (part[i] >= 0) pick[first[part[i] + 1]++] = i;
+  return first;
+}
+
 static bool search_parts(SolveSearch *s) {
   Arena *arena = s->state->solver->arena;
   ArenaMark mark = arena_mark(arena);
@@ -81,7 +89,10 @@ static bool search_parts(SolveSearch *s) {
   if (count < 2) arena_reset(arena, mark);
   if (count < 2) return false;
   int64_t bound = s->state->constant, cost = s->state->constant;
-  for (int i = 0; i < count; i++) search_part(s, part, i, &bound, &cost);
+  int *pick = arena_array(arena, int, s->state->left),
+      *first = sort_by_part(s->state, part, count, pick);
+  for (int i = 0; i < count; i++)
+    search_part(s, pick + first[i], first[i + 1] - first[i], &bound, &cost);
   accept(s, cost);
   s->open = MIN_OF(s->open, bound);
   return true;

@@ -13,6 +13,7 @@ SolveState *solve_state_new(SolveRun *solver, int node_count) {
   state->solver = solver;
   state->node_count = state->left = node_count;
   state->nodes = arena_array(solver->arena, SolveNode, node_count + 1);
+  state->copied = arena_array(solver->arena, int, node_count + 1);
   state->step = 1;
   state->eliminations = state->sums = map_new(solver->arena);
   return state;
@@ -259,11 +260,9 @@ static void copy_edge(SolveState *to, const SolveEdge *e, int a, int b, int64_t 
 SolveState *solve_state_copy(SolveState *from, const int *pick, int count, int64_t scale) {
   SolveRun *solver = from->solver;
   SolveState *to = solve_state_new(solver, count);
-  int *number = arena_array(solver->arena, int, from->node_count);
   Map known = map_new(solver->arena);
-  for (int i = 0; i < from->node_count; i++) number[i] = -1;
   for (int i = 0; i < count; i++) {
-    number[pick[i]] = i;
+    from->copied[pick[i]] = i + 1;
     copy_node(to, i, &from->nodes[pick[i]], scale);
     solver->work += from->nodes[pick[i]].choices;
   }
@@ -271,9 +270,11 @@ SolveState *solve_state_copy(SolveState *from, const int *pick, int count, int64
     int degree = solve_state_edges(from, pick[i]);
     for (int k = 0; k < degree; k++) {
       const SolveEdge *e = &from->edges.items[from->nodes[pick[i]].edges.items[k]];
-      if (e->a == pick[i] && number[e->b] >= 0) copy_edge(to, e, i, number[e->b], scale, &known);
+      int b = from->copied[e->b] - 1;
+      if (e->a == pick[i] && b >= 0) copy_edge(to, e, i, b, scale, &known);
     }
   }
+  for (int i = 0; i < count; i++) from->copied[pick[i]] = 0;
   to->step = from->step * scale;
   for (int i = 0; i < count; i++) solve_state_enqueue(to, i);
   return to;

@@ -75,6 +75,7 @@ typedef struct SolveState {
   Map eliminations; // by WordKey: the table that replaces an equal node and its two edges
   Map sums;         // by WordKey: the table that replaces two equal edges between one pair
   int64_t step;     // divides the cost of every complete assignment
+  int *copied;      // by node, used by solve_state_copy, and 0 otherwise: its number from 1
   bool infeasible;
 } SolveState;
 
