@@ -278,9 +278,10 @@ static double apart_loads(const Planner *p, const Stage *stage, const StageChoic
 
 // ---- Arithmetic of stages without a reduction
 
-// The cycles of the stage's operations in vectors; -1: it has a reduction or no nest.
+// The cycles of the operations in vectors of a stage of the graph, which are those of the first
+// stage whose loops are equal; -1: it has a reduction or no nest.
 static double vector_operations(const Planner *p, const Stage *stage) {
-  const Nest *nest = planner_nest(p, stage);
+  const Nest *nest = planner_nest(p, p->kinds[stage->index]);
   if (!nest || nest->axis_count > nest->spatial_count) return -1;
   return nest->points / (double)lanes_of(p, stage) * nest->work.operations /
          cost_model_of(p->machine)->operations_a_cycle;
