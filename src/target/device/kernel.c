@@ -238,6 +238,8 @@ static bool serial_loop(CEmit *emit, const Stmt *s) {
 
 static bool loop(CEmit *emit, const Stmt *s) {
   DeviceKernel *kernel = kernel_of(emit);
+  if (!expr_reads_memory(s->as.loop.min) && !expr_reads_memory(s->as.loop.extent))
+    analyzer_bind(kernel->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
   bool is_block;
   int axis = loop_thread_axis(s, &is_block);
   if (kernel->launch.items) return item_loop(emit, s);
