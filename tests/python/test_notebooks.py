@@ -11,7 +11,7 @@ import pytest
 from built import ROOT, skip_sanitized
 
 skip_sanitized()
-pytest.importorskip("pleat")
+pleat = pytest.importorskip("pleat")
 NOTEBOOKS = sorted(ROOT.glob("examples/*/*.ipynb"))
 
 
@@ -46,7 +46,12 @@ def run(notebook):
     names, cells = {}, []
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     for number, cell in enumerate(code, 1):
-        made = outputs_of("".join(cell["source"]), names, number)
+        try:
+            made = outputs_of("".join(cell["source"]), names, number)
+        except pleat.PleatError as error:  # a cell for a device keeps its outputs where there is none
+            if "opencl" not in cell["metadata"].get("tags", []) or "no OpenCL device" not in str(error):
+                raise
+            made = cell["outputs"]
         cells.append({**cell, "execution_count": number, "outputs": made})
     return cells
 
