@@ -39,14 +39,22 @@ def verified(path):
 
 
 def test_wide_vectors_are_several_on_a_device(tmp_path):
-    """Loops are vectorized in pieces of at most 16 lanes, the widest vectors of OpenCL."""
+    """Loops are vectorized in pieces of at most 16 lanes, the widest vectors of OpenCL. It shifts no scalar by a
+    vector, and compares bytes with no int."""
     (tmp_path / "wide.py").write_text(HEAD + """@T.prim_func
 def f(A: T.Buffer((3, 58), "float32"), C: T.Buffer((3, 58), "float32")):
     for b in T.thread_binding(3, "blockIdx.x"):
         for i in T.vectorized(58):
             C[b, i] = A[b, i] + 1.0
+
+
+@T.prim_func
+def g(A: T.Buffer((6,), "int32"), B: T.Buffer((6, 8), "uint8"), C: T.Buffer((6, 8), "int32")):
+    for b in T.thread_binding(6, "blockIdx.x"):
+        for i in T.vectorized(8):
+            C[b, i] = T.shift_left(A[b], T.Cast("int32", B[b, 7 - i]) % 8) + T.Cast("int32", T.Cast("bool", B[b, i]))
 """)
-    assert "agree" in verified(tmp_path / "wide.py")
+    assert verified(tmp_path / "wide.py").count(" agrees with the interpreter") == 2
 
 
 # ---- Random programs -----------------------------------------------------------------------------

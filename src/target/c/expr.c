@@ -153,8 +153,11 @@ static CValue emit_cast(CEmit *emit, Expr *e) {
   if (from.code == to.code && from.bits == to.bits) return value;
   if (to.lanes == 1) return cast_scalar(emit, from, to, value);
   if (dtype_is_bool(to)) {
-    value = c_format(emit, C_UNARY, "(%s)(%s != 0)", c_type(emit->module, c_bits_type(from)),
-                     c_operand(emit, value, C_RELATION));
+    // OpenCL compares lanes of fewer bits than int with a vector only
+    CValue zero = c_value(C_NAME, "0");
+    if (from.bits < 32) zero = c_spread(emit, zero, from);
+    value = c_format(emit, C_UNARY, "(%s)(%s != %s)", c_type(emit->module, c_bits_type(from)),
+                     c_operand(emit, value, C_RELATION), zero.text);
     return c_convert(emit, c_bits_type(c_value_type(from)), c_mask_type(to), value);
   }
   if (dtype_is_bool(from)) {
@@ -462,7 +465,8 @@ static const char *right_of(CEmit *emit, const OperatorRow *row, CValue value) {
   return chain ? value.text : c_operand(emit, value, C_UNARY);
 }
 
-// A vector operation may take a scalar and a vector, and C broadcasts the scalar.
+// A vector operation may take a scalar and a vector, and C broadcasts the scalar. OpenCL shifts
+// no scalar by a vector.
 static CValue side_of(CEmit *emit, const Expr *other, Expr *e) {
   bool plain = e->type.bits >= 32 && !dtype_is_bool(e->type) && e->type.code != TYPE_UINT;
   bool scalar = e->op == EXPR_BROADCAST && e->args[0]->type.lanes == 1 && plain;
@@ -492,7 +496,9 @@ static CValue through_unsigned(CEmit *emit, Expr *e, const OperatorRow *row, CVa
 static CValue emit_operator(CEmit *emit, Expr *e) {
   const OperatorRow *row = &rows[e->op];
   bool vector = e->args[0]->type.lanes > 1;
-  CValue a = vector ? side_of(emit, e->args[1], e->args[0]) : c_expr(emit, e->args[0]);
+  bool shifts = e->op == EXPR_SHIFT_LEFT || e->op == EXPR_SHIFT_RIGHT;
+  CValue a =
+      vector && !shifts ? side_of(emit, e->args[1], e->args[0]) : c_expr(emit, e->args[0]);
   CValue b = vector ? side_of(emit, e->args[0], e->args[1]) : c_expr(emit, e->args[1]);
   const char *left = left_of(emit, row, a), *right = right_of(emit, row, b);
   if (op_table[e->op].result == OP_BOOL && vector)
