@@ -164,6 +164,38 @@ static const Form *simple_mask(Analyzer *analyzer, Expr *e) {
   return form_add_scaled(analyzer, a, form_divide(analyzer, a, power), -power);
 }
 
+static bool has_multiple(const Form *f, int64_t of) {
+  for (int i = 0; i < f->count; i++)
+    if (f->terms[i].coef % of == 0) return true;
+  return false;
+}
+
+// For `or` and `xor`, where 2**k divides `high`, and 0 <= low, b < 2**k: (high + low) ^ b is
+// high + (low ^ b).
+static const Form *split_bits(Analyzer *analyzer, Expr *e, const Form *a, const Form *b) {
+  Interval bounds = form_bounds(analyzer, b);
+  int64_t power = 1;
+  if (bounds.low < 0 || bounds.high > INT32_MAX) return NULL;
+  while (power <= bounds.high) power *= 2;
+  for (; has_multiple(a, power); power *= 2) {
+    const Form *q = form_divide(analyzer, a, power);
+    const Form *low = form_add_scaled(analyzer, a, q, -power);
+    if (!q->count && !q->constant) return NULL;
+    if (q->count + low->count > a->count) continue;
+    Expr *x = form_expr(analyzer, low), *y = form_expr(analyzer, b);
+    if (!x || !y) return NULL;
+    Expr *bits = expr_binary(analyzer->context, e->op, x, expr_cast(analyzer->context, x->type, y));
+    return form_add_scaled(analyzer, form_of_simplified(analyzer, bits), q, power);
+  }
+  return NULL;
+}
+
+static const Form *simple_bits(Analyzer *analyzer, Expr *e) {
+  const Form *a = simple_arg(analyzer, e, 0), *b = simple_arg(analyzer, e, 1);
+  const Form *split = split_bits(analyzer, e, a, b);
+  return split ? split : split_bits(analyzer, e, b, a);
+}
+
 static bool same_digit(const ArithDigit *a, const ArithDigit *b) {
   return a->coef == b->coef && a->cut == b->cut && a->radix == b->radix && a->base == b->base &&
          a->cofactor == b->cofactor;
@@ -307,6 +339,8 @@ static const Handler handlers[EXPR_OP_COUNT] = {
     [EXPR_SHIFT_LEFT] = simple_shift,
     [EXPR_SHIFT_RIGHT] = simple_shift,
     [EXPR_BIT_AND] = simple_mask,
+    [EXPR_BIT_OR] = simple_bits,
+    [EXPR_BIT_XOR] = simple_bits,
     [EXPR_SELECT] = simple_choice,
     [EXPR_IF_THEN_ELSE] = simple_choice,
     [EXPR_LET] = simple_let,

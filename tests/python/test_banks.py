@@ -13,6 +13,7 @@ from built import skip_sanitized
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import tir  # noqa: E402
+from pleat.script import tir as T  # noqa: E402
 
 HEAD = "from pleat.script import tir as T\n\n"
 BYTES = {"float16": 2, "float32": 4, "float64": 8, "int8": 1}
@@ -216,3 +217,25 @@ def test_views_and_padding_are_not_guessed():
     assert {item["why"] for item in reported(schedule)} == {"storage_align pads it when it is lowered"}
     with pytest.raises(pleat.tir.ScheduleError, match="storage_align pads it"):
         schedule.swizzle_banks("fill", ("write", 0))
+
+
+def test_a_swizzled_tile_is_as_large_as_the_tile():
+    @T.prim_func
+    def turn(A: T.Buffer((128, 96), "float32"), B: T.Buffer((96, 128), "float32")):
+        for i, j in T.grid(96, 128):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vj, vi]
+
+    sch = tir.Schedule(turn)
+    copy = sch.cache_read("B", 0, "shared")
+    (i, ii), (j, ji) = (sch.split(loop, [None, 32]) for loop in sch.get_loops("B"))
+    sch.reorder(i, j, ii, ji)
+    sch.compute_at(copy, j)
+    lanes = sch.get_loops(copy)[-1]
+    for loop, thread in ((i, "blockIdx.y"), (j, "blockIdx.x"), (ji, "threadIdx.x"), (lanes, "threadIdx.x")):
+        sch.bind(loop, thread)
+    sch.swizzle_banks(copy, ("write", 0))
+    assert {item["conflicts"] for item in reported(sch)} == {"none"}
+    small = tir.transform.CompactBufferAllocation()(sch.mod)
+    assert 'A_shared = T.alloc_buffer((32, 32), "float32", scope="shared")' in small.script()

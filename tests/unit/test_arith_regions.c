@@ -387,6 +387,31 @@ static void test_vectors(void **state) {
   context_free(c);
 }
 
+// Bits above those of the other operand are a sum with the rest.
+static void test_split_bits(void **state) {
+  (void)state;
+  World w = world_new();
+  Context *c = w.context;
+  Analyzer *a = analyzer_new(c);
+  Expr *i = world_var(&w, "i", -3, 4), *j = world_var(&w, "j", 0, 9);
+  world_bind(&w, a);
+  Expr *sum = ADD(TIMES(i, I(16)), j);
+  expect_same(&w, analyzer_simplify(a, expr_binary(c, EXPR_BIT_XOR, sum, I(5))),
+              ADD(TIMES(i, I(16)), expr_binary(c, EXPR_BIT_XOR, j, I(5))));
+  uint64_t seed = 5;
+  for (int n = 0; n < 300; n++) {
+    Expr *x = ADD(TIMES(i, I(1 << pick(&seed, 6))), ADD(j, I((int64_t)pick(&seed, 40) - 20)));
+    Expr *y = pick(&seed, 2) ? TIMES(j, I(1 + pick(&seed, 3))) : I((int64_t)pick(&seed, 20) - 4);
+    ExprOp op = pick(&seed, 2) ? EXPR_BIT_XOR : EXPR_BIT_OR;
+    Expr *e = pick(&seed, 2) ? expr_binary(c, op, x, y) : expr_binary(c, op, y, x);
+    Expr *s = analyzer_simplify(a, e);
+    world_first(&w);
+    do assert_int_equal(eval(&w, s), eval(&w, e));
+    while (world_next(&w));
+  }
+  context_free(c);
+}
+
 // NCHW4c and back over expressions; random maps keep their values through both conversions.
 static void test_index_maps(void **state) {
   (void)state;
@@ -446,6 +471,7 @@ int main(void) {
       cmocka_unit_test(test_memory_is_no_fact),
       cmocka_unit_test(test_blocks_get_regions),
       cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_split_bits),
       cmocka_unit_test(test_index_maps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
