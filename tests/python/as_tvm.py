@@ -197,6 +197,8 @@ def _testing():
     module.assert_prim_expr_equal = _assert_same_value
     module.device_enabled = lambda target: target in ("llvm", "c")
     module.is_ampere_or_newer = lambda: False
+    module.env = types.ModuleType("tvm.testing.env")  # which devices there are: none
+    module.env.__getattr__ = lambda name: lambda *_, **__: False
     module.__getattr__ = _other_helper
     return module
 
@@ -273,4 +275,5 @@ for _dialect in ("tir", "ir"):
 sys.modules["tvm_ffi"] = _Module("tvm_ffi", importlib.import_module("pleat.ir"))
 sys.meta_path.insert(0, _Finder())
 sys.modules["tvm.testing"] = _testing()
+sys.modules["tvm.testing.env"] = sys.modules["tvm.testing"].env
 _schedule_modules()

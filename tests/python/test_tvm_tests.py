@@ -240,6 +240,21 @@ def test_numbers_and_nodes_are_compared():
     assert len(tirx.stmt_list(tirx.SeqStmt([tirx.Evaluate(0), tirx.Evaluate(1)]))) == 2
 
 
+def test_constants_are_numbers_of_their_types():
+    assert [tirx.const(one).dtype for one in (2**31, 2**63, 1e39, np.int16(3), np.float64(2))] == \
+        ["int64", "uint64", "float64", "int32", "float32"]
+    for value, dtype in ((128, "int8"), (-1, "uint8"), (2**64, "uint64"), (65505.0, "float16"), (1e39, "float32")):
+        with pytest.raises(ValueError, match="is no number of type"):
+            tirx.const(value, dtype)
+
+    @classic.prim_func
+    def main(A: classic.Buffer((1,), "uint64")):
+        A[0] = classic.uint64(18446744073709551615)
+
+    assert main.body.value.value == 2**64 - 1
+    pleat.ir.assert_structural_equal(main.with_body(main.body), main)
+
+
 def test_names_of_functions():
     @T.prim_func(private=True)
     def hidden():

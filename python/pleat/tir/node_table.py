@@ -108,6 +108,8 @@ def _field(value, numbers):
         return {str(key): _field(item, numbers) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
+    if isinstance(value, int) and value >= 2**63:
+        return value - 2**64
     if isinstance(value, Op) and is_registered(value):
         return f"registered.{value.partition('.')[2]}"
     return value

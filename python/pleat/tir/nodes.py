@@ -16,6 +16,7 @@ from pleat import _expression
 from pleat._library import PleatError
 from pleat.ir._module import GlobalVar, Op
 from pleat.script._values import Value, text_of
+from pleat.tir.bounds import fits, type_of_number
 
 # Fields that are no expressions: Python numbers and strings in them stay as they are.
 PLAIN = {"annotations", "attrs", "attr_key", "axis_separators", "buffer_map", "buffer_type",
@@ -324,11 +325,22 @@ class _Number(PrimExpr):
         return f"T.{self.dtype}({self.value!r})"
 
 
+def _fitting(value, dtype):
+    if not fits(value, dtype):
+        raise ValueError(f"{value!r} is no number of type {dtype}")
+    return value
+
+
 class IntImm(_Number):
     """An integer or truth value."""
 
     def _completed(self, fields):
-        return {"dtype": fields["dtype"], "value": int(fields["value"])}
+        return {"dtype": fields["dtype"], "value": _fitting(int(fields["value"]), fields["dtype"])}
+
+    @classmethod
+    def read(cls, fields):
+        is_large = fields["dtype"] == "uint64" and fields["value"] < 0  # the table has the bits of an int64
+        return super().read({**fields, "value": fields["value"] + 2**64} if is_large else fields)
 
     def __int__(self):
         return self.value
@@ -340,7 +352,7 @@ class FloatImm(_Number):
     """A floating-point number."""
 
     def _completed(self, fields):
-        return {"dtype": fields["dtype"], "value": float(fields["value"])}
+        return {"dtype": fields["dtype"], "value": _fitting(float(fields["value"]), fields["dtype"])}
 
     @classmethod
     def read(cls, fields):
@@ -417,10 +429,9 @@ class Comparison(Binary):
 
 
 def const(value, dtype=None):
-    """A number as an expression of a type; None: int32, float32 or bool."""
-    if dtype is None:
-        dtype = "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) \
-            else "int32"
+    """A number as an expression of a type; None: int32, float32 or bool, or a larger type that has it."""
+    value = value.item() if hasattr(value, "item") else value
+    dtype = type_of_number(value) if dtype is None else dtype
     number = (FloatImm if _is_float(dtype) else IntImm)(with_lanes(dtype, 1), value)
     return number if lanes_of(dtype) == 1 else KINDS["Broadcast"](number, lanes_of(dtype))
 
@@ -477,8 +488,8 @@ def matched(a, b):
     if a.dtype == b.dtype or lanes_of(a.dtype) != lanes_of(b.dtype):
         return a, b
     dtype = _wider(a.dtype, b.dtype)
-    return tuple(const(one.value, dtype) if isinstance(one, _Number) else one.astype(dtype)
-                 for one in (a, b))
+    return tuple(const(one.value, dtype) if isinstance(one, _Number) and fits(one.value, dtype)
+                 else one.astype(dtype) for one in (a, b))
 
 
 def _operands(mine, other):

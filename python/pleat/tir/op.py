@@ -12,6 +12,7 @@ import re
 from pleat import _expression
 from pleat.script._values import Value
 from pleat.tir import nodes
+from pleat.tir.bounds import bounds_of
 from pleat.tir.nodes import KINDS, Node, PrimExpr, const
 
 # The functions of one number.
@@ -345,22 +346,11 @@ def logaddexp(a, b):
 
 # ---- Types ----------------------------------------------------------------------------------------
 
-# The greatest finite number, by the type.
-_GREATEST = {"float64": math.ldexp(1 - 2.0**-53, 1024), "float32": (2 - 2.0**-23) * 2.0**127,
-             "float16": 65504.0, "bfloat16": (2 - 2.0**-7) * 2.0**127}
-
-
 def _bounds(dtype):
-    """(least, greatest) of a type."""
-    if dtype in _GREATEST:
-        return -_GREATEST[dtype], _GREATEST[dtype]
-    form = re.fullmatch(r"(u?)int(\d+)", dtype)
-    if dtype == "bool":
-        return 0, 1
-    if not form:
+    found = bounds_of(dtype)
+    if found is None:
         raise TypeError(f"the least and greatest numbers of {dtype} are not known")
-    bits = int(form[2])
-    return (0, 2**bits - 1) if form[1] else (-2**(bits - 1), 2**(bits - 1) - 1)
+    return found
 
 
 def max_value(dtype):
