@@ -205,7 +205,8 @@ typedef struct PleatRequest {
   const PleatNamedTensor *known;
   size_t known_count;
   int threads;     /* for runs; 0: one for each core. Compiling uses up to five */
-  /* "avx512vnni", "avx512", "avx2", "baseline", "sse2" or "scalar"; NULL: this machine's */
+  /* "avx512vnni", "avx512", "avx2", "baseline", "sse2" or "scalar"; NULL: this machine's. At most
+   * this machine's, but for plans and files, which run nothing here. */
   const char *cpu;
   int quick;       /* not 0: compile faster to slower code, for a model that runs only once or so */
   /* Layout constraints. Each is a text NAME=LAYOUT with a layout in any spelling.

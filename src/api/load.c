@@ -45,8 +45,9 @@ void request_begin_call_backs(RequestCall *call) {
 
 static bool find_machine(RequestCall *call, HostMachine *machine) {
   const PleatRequest *request = &call->request;
+  bool (*const use)(HostMachine *, const char *) = call->runs_nothing ? machine_use : machine_limit;
   *machine = machine_probe();
-  if (request->cpu && !machine_limit(machine, request->cpu))
+  if (request->cpu && !use(machine, request->cpu))
     return diag_error_as(call->context, DIAG_OPTION, (SourcePos){0},
                          "cpu '%s': this machine has no more than %s", request->cpu,
                          machine_probe().level_name);

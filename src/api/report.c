@@ -56,6 +56,7 @@ static void plan(void *arg) {
   Context *context = call->call.context;
   arena_init(&call->results, context);
   call->call.asked = call->tensor;
+  call->call.runs_nothing = true;
   if (!request_load(&call->call)) return;
   if (!call->call.graph) {
     field_error(context, "func", "is a tensor program, which has no plan");
@@ -160,7 +161,7 @@ static void write_files(void *arg) {
   RequestCall *request = &call->call;
   Context *context = request->context;
   EmitOptions emit;
-  request->all_kernels = true;
+  request->all_kernels = request->runs_nothing = true;
   if (!request_begin(request) || !read_options(call, &emit) ||
       !file_can_write(context, call->path) || !request_load(request))
     return;

@@ -9,6 +9,12 @@ PLEAT = str(pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).reso
 SECONDS = 300
 
 
+def level_here(level):
+    """Has this machine the level of processor, so that its code runs here?"""
+    flags = pathlib.Path("/proc/cpuinfo").read_text().split()
+    return {"avx512vnni": "avx512_vnni", "avx512": "avx512f", "avx2": "avx2"}.get(level, "fpu") in flags
+
+
 def run_pleat(*arguments, status=0, **options):
     """The finished process, with its standard output and its messages as text."""
     done = subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True, check=False,

@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches the cache off, so that tests neither use nor fill the user's; test_cache.py switches it on."""
+"""Switches the cache off, so that tests neither use nor fill the user's; test_cache.py switches it on.
+Leaves out cases for processors that this machine is not."""
 import os
 
+import pytest
+from command import level_here
+
 os.environ["PLEAT_CACHE"] = "off"
+
+
+def pytest_runtest_setup(item):
+    """Skips a case whose parameter `cpu` is a level of processor that this machine does not have."""
+    cpu = item.callspec.params.get("cpu") if hasattr(item, "callspec") else None
+    if cpu and not level_here(cpu):
+        pytest.skip(f"this machine has no {cpu}")
 
 
 def pytest_addoption(parser):

@@ -74,7 +74,7 @@ def test_threads_and_masks(sizes, threads, tmp_path):
 def test_scores_stay_in_the_cache(tmp_path):
     """The three kernels become one, whose memory is a small part of the scores."""
     path = tmp_path / "attention.onnx"
-    attention(path, 2, LARGE, LARGE, 64)
+    attention(path, 2, 2000, 2000, 64)  # scores of 32 MB
     assert len(kernels(path, "--cpu", "avx512")) == 1
 
 

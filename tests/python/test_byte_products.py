@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of integers of 8 bits, four at a time: the results are those of ONNX Runtime, bit by bit, for
+"""Products of integers of 8 bits, four at a time: the results are those of ONNX, bit by bit, for
 numbers of both signs, zeros, padding, groups, and extents that four does not divide."""
 import os
 import subprocess
 
 import numpy as np
 import onnx
-import onnxruntime
+import onnx.reference
 import pytest
 from onnx import helper, numpy_helper
 
@@ -18,14 +18,12 @@ def save(path, nodes, x, constants):
     values = [helper.make_tensor_value_info("x", KINDS[x.dtype.type], x.shape)]
     graph = helper.make_graph(nodes, "g", values, [onnx.ValueInfoProto(name="y")],
                               [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), path)
 
 
 def reference(path, x):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return session.run(None, {"x": x})[0]
+    """ONNX's own, since ONNX Runtime's sums of two products end at 16 bits without VNNI."""
+    return onnx.reference.ReferenceEvaluator(str(path)).run(None, {"x": x})[0]
 
 
 def run(path, x, *options):

@@ -12,17 +12,12 @@ import pytest
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
+from command import level_here  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
 LEVELS = ["avx512", "avx2", "baseline", "scalar"]
-
-
-def level_here(level):
-    flags = pathlib.Path("/proc/cpuinfo").read_text()
-    return {"avx512": "avx512f" in flags, "avx2": "avx2" in flags, "baseline": True,
-            "scalar": True}[level]
 
 
 # Sanitized runs try the first that the machine has.

@@ -302,8 +302,8 @@ def name_of(row):
 # A check that succeeds prints nothing, and neither do `bench` and `verify` about their plan.
 SILENT = {(command, "verify-each")
           for command in ("plan", "run", "compile", "opt", "verify", "bench")} | {
-    ("verify", "input-layout"), ("verify", "cpu"), ("verify", "threads"), ("bench", "desired-layout"),
-    ("bench", "input-layout")} | {  # the model's sums are too small to be computed otherwise
+    ("verify", "input-layout"), ("verify", "keep-layout"), ("verify", "policy"), ("verify", "cpu"),
+    ("verify", "threads"), ("bench", "desired-layout"), ("bench", "input-layout")} | {  # the model's sums are too small to be computed otherwise
     (command, "accuracy") for command in ("inspect", "plan", "run", "compile", "verify", "bench")}
 
 

@@ -36,7 +36,7 @@ def test_results(name, twin, tmp_path):
 # The NHWC networks have NHWC inputs and outputs, which need no rewrite for their convolutions.
 @pytest.mark.parametrize("name", STYLES)
 def test_styles(name, tmp_path):
-    last, first = (planned(model, tmp_path) for model in PAIRS[name])
+    last, first = (planned(model, tmp_path, "--cpu", "avx512") for model in PAIRS[name])
     assert all(plan["cost"] == plan["lower_bound"] for plan in (last, first))
     assert last["kernels"] <= first["kernels"]
     assert twins.at_run_time(last) <= twins.at_run_time(first)

@@ -1,15 +1,15 @@
 # Divisions of integers by what may be 0: proved, or checked at run time, and never the end of the
 # process. A loop that does not run divides by nothing.
-# RUN 1: pleat run %s --func by_element --fill zero
-# RUN 1: pleat run %s --func by_element --fill zero --target c
-# RUN 1: pleat run %s --func by_size --dim n=0 --fill random
+# RUN 1: pleat run %s --cpu avx2 --func by_element --fill zero
+# RUN 1: pleat run %s --cpu avx2 --func by_element --fill zero --target c
+# RUN 1: pleat run %s --cpu avx2 --func by_size --dim n=0 --fill random
 # RUN: pleat run %s --func by_size --dim n=5 --fill random | grep -c "B   "
 # RUN: pleat run %s --func no_iterations --dim n=0 --fill random | grep "^B "
-# RUN 1: pleat run %s --func in_index --fill zero
-# RUN 1: pleat run %s --func vectors --fill zero
+# RUN 1: pleat run %s --cpu avx2 --func in_index --fill zero
+# RUN 1: pleat run %s --cpu avx2 --func vectors --fill zero
 # RUN: for f in proved behind_a_test; do pleat verify %s --func $f | grep -o "agrees with the interpreter"; done
 # RUN: pleat verify %s --func no_iterations --dim n=3 | grep -o "agrees with the interpreter"
-# RUN 1: pleat run %s --func in_a_while --fill zero
+# RUN 1: pleat run %s --cpu avx2 --func in_a_while --fill zero
 # RUN 1: pleat run %s --func by_a_loop --fill zero
 # RUN 1: pleat run %s --func by_a_choice --fill zero
 # RUN: pleat opt %s --func unrolled --pass unroll_loops 2>/dev/null | tail -2

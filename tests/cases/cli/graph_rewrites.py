@@ -1,6 +1,6 @@
 # RUN: pleat opt %s
 # RUN: for f in blocked cropped swizzled merged stays box; do pleat verify %s --func $f | grep -c "agrees with the interpreter"; done
-# RUN: for f in blocked cropped swizzled merged stays box; do pleat plan %s --func $f | grep "^fused"; done
+# RUN: for f in blocked cropped swizzled merged stays box; do pleat plan %s --cpu avx2 --func $f | grep "^fused"; done
 # RUN 1: pleat verify %s --func promise
 # RUN 1: pleat plan %s --func collides
 # RUN 1: pleat plan %s --func too_long
