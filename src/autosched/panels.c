@@ -11,6 +11,12 @@ typedef struct Footprint {
   bool streams; // do the panels come from main memory?
 } Footprint;
 
+// Cycles of memory: of the second cache, which mostly pass while tiles are computed, and of what is
+// beyond it.
+typedef struct Waits {
+  double near, far;
+} Waits;
+
 // Can a single row axis be cut in blocks of whole tiles?
 static bool rows_cut(const AutoSched *s, int axis) {
   const Tile *tile = &s->choice->tile;
@@ -128,7 +134,7 @@ static double pieces_cost(const AutoSched *s, const Footprint *f, double outside
 // unless a cache holds them in between. Between two uses of a panel, the rows of one iteration pass
 // through the cache; between two uses of all panels, the rows of two iterations, because those of
 // the iteration before are still there.
-static double place_cost(const AutoSched *s, const PanelPlace *place, const Footprint *f) {
+static Waits place_cost(const AutoSched *s, const PanelPlace *place, const Footprint *f) {
   const CostModel *costs = cost_model_of(s->machine);
   double l1 = (double)s->machine->l1_bytes * costs->panel_l1_share;
   double l2 = (double)s->machine->l2_bytes * costs->panel_l2_share;
@@ -140,12 +146,13 @@ static double place_cost(const AutoSched *s, const PanelPlace *place, const Foot
   far += f->by_row * (rows + panel > l2 ? f->panels : 1);
   double near = f->by_panel * (panel > l1 ? f->row_tiles : outside);
   near += f->by_row * (rows > l1 ? f->panels : 1);
-  double cycles = memory_cycles(s->machine, far, MEMORY_L3, MEMORY_FEED) +
-                  memory_cycles(s->machine, near, MEMORY_L2, MEMORY_FEED) +
-                  pieces_cost(s, f, outside);
+  Waits waits = {
+      .near = memory_cycles(s->machine, near, MEMORY_L2, MEMORY_FEED),
+      .far = memory_cycles(s->machine, far, MEMORY_L3, MEMORY_FEED) + pieces_cost(s, f, outside)};
   // A panel from main memory is prefetched while all the tiles of the panel before are computed.
-  bool waits = outside > 1 && f->streams;
-  return cycles + (waits ? memory_cycles(s->machine, f->by_panel, MEMORY_MAIN, MEMORY_READ) : 0);
+  if (outside > 1 && f->streams)
+    waits.far += memory_cycles(s->machine, f->by_panel, MEMORY_MAIN, MEMORY_READ);
+  return waits;
 }
 
 // Are the blocks that the panels cut long enough? Rows of a tile that run as one loop are cut anew
@@ -166,7 +173,7 @@ static bool place_fits(const AutoSched *s, const PanelPlace *place) {
              costs->fewest_flat_tiles * tile->rows[1];
 }
 
-static PanelPlace best_place(const AutoSched *s, double *cycles) {
+static PanelPlace best_place(const AutoSched *s, Waits *waits) {
   PanelPlace place = outer_axes(s), best = place;
   Footprint footprint = footprint_of(s, &place);
   double best_cost = -1;
@@ -179,19 +186,20 @@ static PanelPlace best_place(const AutoSched *s, double *cycles) {
     for (int64_t i = 1; i <= extent; i++) {
       place.inside = rows ? extent + 1 - i : i; // tries the whole axis first
       if (extent % place.inside || !place_fits(s, &place)) continue;
-      double cost = place_cost(s, &place, &footprint);
+      Waits found = place_cost(s, &place, &footprint);
+      double cost = found.near + found.far;
       if (best_cost >= 0 && cost >= best_cost * cost_model_of(s->machine)->tie_panels) continue;
       best = place;
       best_cost = cost;
+      *waits = found;
     }
   }
-  *cycles = best_cost;
   return best;
 }
 
 PanelPlace autosched_place_panels(const AutoSched *s) {
-  double cycles;
-  return best_place(s, &cycles);
+  Waits waits;
+  return best_place(s, &waits);
 }
 
 // ---- Parts of a reduction
@@ -208,17 +216,24 @@ static bool can_cut(const AutoSched *s) {
          nest->output_axis[rank - 1] == tile->vector_axis;
 }
 
-// The cycles of `parts` parts that wait for memory. Each part reads and writes all sums, which are
-// cleared first and read once more at the end.
+// The cycles of the tiles and of memory where the reduction is computed in so many parts. Each part
+// reads and writes all sums, which are cleared first and read once more at the end. What comes from
+// the second cache overlaps with multiply-adds [products of 64 x 768 x 2304 to 50257, Zen 3: 0.93
+// to 0.97 of the peak with panels in L2].
 static double parts_cost(const AutoSched *s, int64_t parts) {
+  const CostModel *costs = cost_model_of(s->machine);
   AutoSched part = *s;
   part.parts = parts;
-  double cycles, bytes = nest_buffer_bytes(s->nest.output);
+  Waits waits = {0};
+  best_place(&part, &waits);
+  double tiles = overlapped_cycles(s->machine, s->choice->tile.cycles, (double)parts * waits.near);
+  double cycles = tiles + (double)parts * waits.far;
+  if (parts == 1) return cycles;
+  double bytes = nest_buffer_bytes(s->nest.output);
   MemoryLevel level = MAX_OF(memory_level(s->machine, bytes), MEMORY_L2);
-  best_place(&part, &cycles);
-  return (double)parts * (cycles + memory_cycles(s->machine, bytes, level, MEMORY_READ) +
-                          memory_cycles(s->machine, bytes, level, MEMORY_WRITE)) +
-         2 * memory_cycles(s->machine, bytes, level, MEMORY_WRITE);
+  if (bytes > costs->far_caches * (double)s->machine->l2_bytes) level = MEMORY_MAIN;
+  return cycles + (double)parts * memory_cycles(s->machine, bytes, level, MEMORY_READ) +
+         (double)(parts + 2) * memory_cycles(s->machine, bytes, level, MEMORY_WRITE);
 }
 
 // Parts have whole steps of the loops inside, and enough of them to hide the ends of the part.
@@ -226,9 +241,8 @@ int64_t autosched_reduction_parts(const AutoSched *s) {
   enum { MOST_PARTS = 32, LEAST_LENGTH = 256, STEP = 16 };
   if (!can_cut(s)) return 1;
   int64_t best = 1, length = s->nest.axes[s->nest.spatial_count].extent;
-  double whole, least;
-  best_place(s, &whole);
-  least = whole - s->choice->tile.cycles * cost_model_of(s->machine)->least_saved_by_parts;
+  double saved = s->choice->tile.cycles * cost_model_of(s->machine)->least_saved_by_parts;
+  double least = parts_cost(s, 1) - saved;
   for (int64_t parts = 2; parts <= MOST_PARTS && length / parts >= LEAST_LENGTH; parts++) {
     if (length % (parts * STEP)) continue;
     double cost = parts_cost(s, parts);
