@@ -27,6 +27,7 @@ typedef struct TileSearch {
   // Facts of the nest, which all tiles ask for.
   bool moves[NEST_MAX_READS][NEST_MAX_AXES];     // whether the read moves with each axis
   bool collides[NEST_MAX_READS][NEST_MAX_AXES];  // whether neighbours along it share cache sets
+  bool vectors_collide[NEST_MAX_READS];          // whether the vectors of a row share cache sets
   int64_t blocks[NEST_MAX_READS][NEST_MAX_AXES]; // its block of the read's layout; 1: none
   double bytes[NEST_MAX_READS];                  // of each read's tensor
   bool streams[NEST_MAX_READS];                  // constants that come from main memory
@@ -298,10 +299,24 @@ static bool shares_sets(const TileSearch *s, int i, int axis) {
   return false;
 }
 
-// Do the rows of a tile map to the same sets of the first cache, and outnumber its ways?
+// Do consecutive vectors of `lanes` elements along an axis, which are blocks of the read's layout,
+// map to the same sets of the first cache?
+static bool vectors_share_sets(const TileSearch *s, int i, int axis, int lanes) {
+  const NestRead *read = &s->nest->reads[i];
+  const Layout *layout = s->layouts->reads[i];
+  int d = nest_dimension_of(s->nest, read, axis);
+  int64_t zero[TE_MAX_RANK] = {0}, next[TE_MAX_RANK] = {0}, from, to;
+  if (d < 0 || !layout || s->layouts->packed[i]) return false;
+  next[d] = lanes;
+  return layout_offset(layout, zero, &from) && layout_offset(layout, next, &to) &&
+         (to - from) * dtype_bytes(read->buffer->type) % s->costs->set_bytes == 0;
+}
+
+// Do the rows and vectors that a tile reads map to the same sets of the first cache, and outnumber
+// its ways?
 static bool rows_collide(const TileSearch *s, const Tile *tile) {
   for (int i = 0; i < s->nest->read_count; i++) {
-    int64_t rows = 1;
+    int64_t rows = s->vectors_collide[i] ? tile->vectors : 1;
     for (int r = 0; r < 2; r++)
       if (tile->row_axis[r] >= 0 && tile->rows[r] > 1 && s->collides[i][tile->row_axis[r]])
         rows *= tile->rows[r];
@@ -553,6 +568,8 @@ static bool set_vectors(TileSearch *s, Tile *tile) {
   if (tile->padded ? ceil_div(extent, lanes) * lanes < block : extent % block) return false;
   tile->turned = !output_contiguous(s, axis, lanes);
   s->group = values_in_group(s, axis);
+  for (int i = 0; i < s->nest->read_count; i++)
+    s->vectors_collide[i] = vectors_share_sets(s, i, axis, lanes);
   s->share = has_borders(s->nest, axis)
                  ? 1
                  : vector_share(s->machine, lanes * dtype_bytes(s->nest->output->type));
@@ -667,9 +684,10 @@ int tile_innermost_axis(Context *context, const HostMachine *machine, const Nest
   if (sums_along_second(context, machine, nest, layouts)) return first + 1;
   for (int i = 0; i < nest->read_count; i++) {
     if (layouts->packed[i]) continue;
-    if (layouts->reads[i]) return first;
-    NestStep along = nest_step(context, nest, &nest->reads[i], NULL, first, 2);
-    NestStep along_last = nest_step(context, nest, &nest->reads[i], NULL, first + 1, 2);
+    const NestRead *read = &nest->reads[i];
+    const Layout *layout = layouts->reads[i];
+    NestStep along = nest_step(context, nest, read, layout, first, 2);
+    NestStep along_last = nest_step(context, nest, read, layout, first + 1, 2);
     if (along == NEST_CONTIGUOUS || along_last != NEST_CONTIGUOUS) return first;
     found = first + 1;
   }

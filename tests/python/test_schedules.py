@@ -133,3 +133,37 @@ def test_reductions_to_one_number_run_in_vectors(tmp_path):
                     '        y = R.max(x, axis=[0, 1, 2], keepdims=False)\n        R.output(y)\n    return y\n')
     assert "slow paths      none" in pleat("compile", path, "-o", tmp_path / "most.s")
     assert "agrees with the interpreter" in pleat("verify", path)
+
+
+def test_a_sum_runs_along_what_is_contiguous(tmp_path):
+    """A sum runs over heads and their columns. The columns are innermost, which are contiguous in the
+    layout of the input."""
+    np, onnx = pytest.importorskip("numpy"), pytest.importorskip("onnx")
+    node, values = onnx.helper.make_node, onnx.numpy_helper.from_array
+    path = save_model(tmp_path / "heads.onnx",
+                      [node("Transpose", ["x"], ["t"], perm=[0, 2, 1, 3]),
+                       node("Reshape", ["t", "s"], ["u"]),
+                       node("MatMul", ["u", "w"], ["y"], name="product")],
+                      [value_info("x", (1, 12, 64, 64))], [value_info("y", (64, 768))],
+                      [values(np.ones((768, 768), np.float32), "w"),
+                       values(np.array([64, 768]), "s")])
+    out = tmp_path / "heads.py"
+    pleat("compile", path, "--input-layout", "x=acbd", "--cpu", "avx2", "-o", out)
+    text = out.read_text()
+    assert re.search(r"for rk_out in range\(12\)", text) and re.search(r"for rk_in in T.serial\(64", text)
+
+
+def test_vectors_of_a_tile_do_not_share_sets_of_the_cache(tmp_path):
+    """Blocks of 4096 bytes follow one another, and so do the rows of 28 KB: 14 vectors of a tile would
+    start in the same set of a cache that has 8 or 12 lines in each."""
+    onnx = pytest.importorskip("onnx")
+    node = onnx.helper.make_node
+    path = save_model(tmp_path / "rows.onnx",
+                      [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+                       node("MatMul", ["a", "t"], ["y"], name="product")],
+                      [value_info("a", (4, 1, 128)), value_info("x", (4, 56, 128))],
+                      [value_info("y", (4, 1, 56))])
+    options = ["--input-layout", "x=aBc8b", "--cpu", "avx2"]
+    text = pleat("plan", path, "--schedules", *options)
+    assert "factors=[None, 7, 8]" in text and "factors=[None, 2]" not in text
+    assert "agrees" in pleat("verify", path, *options)
