@@ -129,6 +129,7 @@ typedef struct Planning {
   PlannedStages made[1 + MOST_TRIALS];
   int count;
   PlannedStages *best; // the first of the cheapest
+  unsigned decisions;  // set of StageDecision: those that plans are tried without
   int64_t work;        // of the solver
 } Planning;
 
@@ -137,8 +138,8 @@ typedef struct Planning {
 static unsigned decisions_to_avoid(const Program *p, const PlannedStages *first) {
   const StageGraph *stages = first->stages;
   bool planned = first->plan || p->options.tuning;
-  if (!stages || !planned || stages->stages.count > PLAN_SMALL_STAGES ||
-      p->options.policy != PLAN_OPTIMAL || p->options.offload)
+  if (!stages || !planned || stages->stages.count > PLAN_SMALL_STAGES || p->options.policy != PLAN_OPTIMAL ||
+      p->options.offload)
     return 0;
   return stages->decided | (stages->fusions_decided ? DECISION_INLINE : 0);
 }
@@ -173,13 +174,26 @@ static bool is_kept(const Avoided *avoided, int tensor) {
   return avoided->kept.words && bit_set_has(&avoided->kept, tensor);
 }
 
-// The decisions that `from` avoids, with a tensor kept too and, unless it is -1, one that was
-// kept no more.
-static Avoided keeping(const Planning *g, const PlannedStages *from, int tensor, int instead) {
-  Avoided avoided = {from->avoided.decisions,
-                     bit_set_new(&g->program->context->arena, from->tensors.count)};
-  for (int i = 0; i < from->tensors.count; i++)
-    if (i == tensor || (i != instead && is_kept(&from->avoided, i))) bit_set_add(&avoided.kept, i);
+// What a plan may do without has a number: first the inlining of each tensor, then each kind of
+// decision.
+static bool avoids(const PlannedStages *from, int number) {
+  int decision = number - from->tensors.count;
+  return decision < 0 ? is_kept(&from->avoided, number) : from->avoided.decisions >> decision & 1;
+}
+
+static bool may_avoid(const Planning *g, const PlannedStages *from, int number) {
+  int decision = number - from->tensors.count;
+  return decision < 0 ? is_decided(from->tensors.items[number]) : g->decisions >> decision & 1;
+}
+
+// What `from` avoids, with one more number and, unless it is -1, without another.
+static Avoided avoiding(const Planning *g, const PlannedStages *from, int number, int instead) {
+  int tensors = from->tensors.count;
+  Avoided avoided = {from->avoided.decisions, bit_set_new(&g->program->context->arena, tensors)};
+  for (int i = 0; i < tensors; i++)
+    if (i == number || (i != instead && is_kept(&from->avoided, i))) bit_set_add(&avoided.kept, i);
+  if (number >= tensors) avoided.decisions |= 1u << (number - tensors);
+  if (instead >= tensors) avoided.decisions &= ~(1u << (instead - tensors));
   return avoided;
 }
 
@@ -194,27 +208,31 @@ static bool was_made(const Planning *g, const Avoided *avoided, int tensors) {
   return false;
 }
 
-static void keep_cheaper(Planning *g, const PlannedStages *from, int start);
+static void avoid_cheaper(Planning *g, const PlannedStages *from, int start);
 
-// Keeps a tensor, also in the place of each that was kept.
-static void keep_tensor(Planning *g, const PlannedStages *from, int tensor) {
-  for (int i = -1; i < from->tensors.count && may_try(g); i++) {
-    if (i >= 0 && !is_kept(&from->avoided, i)) continue;
-    Avoided avoided = keeping(g, from, tensor, i);
-    if (was_made(g, &avoided, from->tensors.count)) continue;
+// Avoids one more, also in the place of each that was avoided.
+static void avoid_one(Planning *g, const PlannedStages *from, int number) {
+  int tensors = from->tensors.count;
+  for (int i = -1; i < tensors + DECISION_KINDS && may_try(g); i++) {
+    bool replaces = i >= 0 && avoids(from, i) && (i < tensors || may_avoid(g, from, i));
+    if (i >= 0 && !replaces) continue;
+    Avoided avoided = avoiding(g, from, number, i);
+    if (was_made(g, &avoided, tensors)) continue;
     const PlannedStages *made = try_without(g, avoided);
-    if (made->plan && made->plan->cost < from->plan->cost) keep_cheaper(g, made, tensor + 1);
+    if (made->plan && made->plan->cost < from->plan->cost) avoid_cheaper(g, made, number + 1);
   }
 }
 
-// Climbs from a plan: keeps each tensor about which a decision was made, the one at `start` first,
-// and climbs from each plan that is cheaper. A tensor that makes it cheaper may be in the way of
-// others that do so together, so the others are kept without it too.
-static void keep_cheaper(Planning *g, const PlannedStages *from, int start) {
-  int count = from->plan ? from->tensors.count : 0;
+// Climbs from a plan: avoids each decision that was made, first the kinds of them, then those about
+// tensors, the one at `start` first, and climbs from each plan that is cheaper. A decision without
+// which it is cheaper may be in the way of others for which that holds together, so the others are
+// avoided without it too.
+static void avoid_cheaper(Planning *g, const PlannedStages *from, int start) {
+  int tensors = from->plan ? from->tensors.count : 0,
+      count = tensors ? tensors + DECISION_KINDS : 0;
   for (int k = 0; k < count && may_try(g); k++) {
-    int i = (start + k) % count;
-    if (is_decided(from->tensors.items[i])) keep_tensor(g, from, i);
+    int i = k < DECISION_KINDS ? tensors + k : (start + k - DECISION_KINDS) % tensors;
+    if (may_avoid(g, from, i) && !avoids(from, i)) avoid_one(g, from, i);
   }
 }
 
@@ -253,12 +271,12 @@ Plan *program_plan_stages(Program *p) {
   Planning g = {.program = p, .best = g.made};
   PlannedStages *whole = note_plan(&g, plan_storing(p)), *first = whole;
   if (whole->plan && may_be_cheaper(whole)) first = try_without(&g, (Avoided){0});
-  unsigned all = decisions_to_avoid(p, first), also = first->avoided.decisions;
+  unsigned all = g.decisions = decisions_to_avoid(p, first), also = first->avoided.decisions;
   for (unsigned left = all; left && may_try(&g); left &= left - 1)
     try_without(&g, (Avoided){.decisions = also | (left & -left)});
   if (all & (all - 1) && may_try(&g)) try_without(&g, (Avoided){.decisions = also | all});
-  if (all) keep_cheaper(&g, first, 0);
-  if (all && g.best->avoided.decisions) keep_cheaper(&g, g.best, 0);
+  if (all) avoid_cheaper(&g, first, 0);
+  if (all && g.best->avoided.decisions) avoid_cheaper(&g, g.best, 0);
   if (g.best != first && g.best != whole) note_decided(g.best->plan, first->stages);
   if (g.best->plan && !first->plan) diag_forget(p->context, diags, errors);
   p->nodes_folded = g.best->stages ? g.best->stages->folded_stages : 0;

@@ -76,6 +76,7 @@ typedef enum StageDecision {
   DECISION_ARITHMETIC = 16, // stages are put into their readers although storing them may let
                             // their arithmetic run beside a rewrite
 } StageDecision;
+enum { DECISION_KINDS = 5 };
 
 typedef struct StageGraph {
   Context *context;
