@@ -138,7 +138,7 @@ typedef struct Planning {
 static unsigned decisions_to_avoid(const Program *p, const PlannedStages *first) {
   const StageGraph *stages = first->stages;
   bool planned = first->plan || p->options.tuning;
-  if (!stages || !planned || stages->stages.count > PLAN_SMALL_STAGES || p->options.policy != PLAN_OPTIMAL ||
+  if (!stages || !planned || !stage_graph_is_small(stages) || p->options.policy != PLAN_OPTIMAL ||
       p->options.offload)
     return 0;
   return stages->decided | (stages->fusions_decided ? DECISION_INLINE : 0);
@@ -164,6 +164,14 @@ static PlannedStages *try_without(Planning *g, Avoided avoided) {
   PlannedStages *made = note_plan(g, plan_without(g->program, avoided, 0));
   if (!made->plan) diag_forget(context, first, errors);
   return made;
+}
+
+// Tries the best plan with groups that begin with a later reduction too. This comes last, since
+// such groups make the problem larger and rarely gain anything.
+static void try_later_groups(Planning *g) {
+  Avoided avoided = g->best->avoided;
+  avoided.decisions |= DECISION_WHOLE;
+  if (may_try(g)) try_without(g, avoided);
 }
 
 static bool is_decided(const StageTensor *tensor) {
@@ -241,7 +249,7 @@ static void avoid_cheaper(Planning *g, const PlannedStages *from, int start) {
 static PlannedStages plan_storing(Program *p) {
   static const double seconds_of_node = 2e-4;
   int nodes = p->graph->nodes.count;
-  bool small = nodes <= PLAN_SMALL_STAGES;
+  bool small = nodes <= STAGES_OF_SMALL;
   double seconds = small ? PLAN_SECONDS : MIN_OF(seconds_of_node * nodes, PLAN_SECONDS);
   return plan_without(p, (Avoided){DECISION_ARITHMETIC}, seconds);
 }
@@ -252,7 +260,7 @@ static PlannedStages plan_storing(Program *p) {
 static bool may_be_cheaper(const PlannedStages *whole) {
   enum { SHARE = 400 };
   if (!(whole->stages->avoided & DECISION_ARITHMETIC)) return false;
-  bool small = whole->stages->stages.count <= PLAN_SMALL_STAGES;
+  bool small = stage_graph_is_small(whole->stages);
   int64_t gap = whole->plan->cost - whole->plan->lower_bound;
   return small ? !whole->plan->optimal : gap > whole->plan->cost / SHARE;
 }
@@ -271,12 +279,15 @@ Plan *program_plan_stages(Program *p) {
   Planning g = {.program = p, .best = g.made};
   PlannedStages *whole = note_plan(&g, plan_storing(p)), *first = whole;
   if (whole->plan && may_be_cheaper(whole)) first = try_without(&g, (Avoided){0});
-  unsigned all = g.decisions = decisions_to_avoid(p, first), also = first->avoided.decisions;
+  unsigned tried = decisions_to_avoid(p, first), all = tried & ~(unsigned)DECISION_WHOLE;
+  unsigned also = first->avoided.decisions;
+  g.decisions = all;
   for (unsigned left = all; left && may_try(&g); left &= left - 1)
     try_without(&g, (Avoided){.decisions = also | (left & -left)});
   if (all & (all - 1) && may_try(&g)) try_without(&g, (Avoided){.decisions = also | all});
   if (all) avoid_cheaper(&g, first, 0);
   if (all && g.best->avoided.decisions) avoid_cheaper(&g, g.best, 0);
+  if (tried != all) try_later_groups(&g);
   if (g.best != first && g.best != whole) note_decided(g.best->plan, first->stages);
   if (g.best->plan && !first->plan) diag_forget(p->context, diags, errors);
   p->nodes_folded = g.best->stages ? g.best->stages->folded_stages : 0;

@@ -517,6 +517,35 @@ static void offer_rest(StageGraph *s, Stage *group, int first) {
   array_push(arena, &group->others, rest);
 }
 
+// Are the members from number `first` on, a reduction, a group by themselves?
+static bool is_group(StageGraph *s, const Stage *group, int first) {
+  StageGrouping g = {.graph = s, .like = group->members[first]->output->buffer};
+  if (!has_unit_axis(g.like)) return false;
+  for (int i = first; i < group->member_count; i++) {
+    Member member = {.stage = group->members[i]};
+    if (i == first)
+      member.row = own_row(&g, member.stage);
+    else if (!row_read(&g, member.stage, &member.row))
+      return false;
+    if (!row_is_small(&g, &member)) return false;
+    if (i > first && stage_is_reduction(member.stage) && is_wide(&g, &member)) return false;
+    g.members[g.count++] = member;
+  }
+  return is_wide(&g, &g.members[g.count - 1]) && first_reads_rows(&g);
+}
+
+// Adds the groups that begin with a later reduction: the group that is left where the layout of
+// what the earlier members read is asked for.
+static void offer_later_groups(StageGraph *s, Stage *group) {
+  for (int i = leading_members(group) + 1; i + 1 < group->member_count; i++) {
+    if (!stage_is_reduction(group->members[i]) || !is_group(s, group, i)) continue;
+    s->decided |= DECISION_WHOLE;
+    if (!(s->avoided & DECISION_WHOLE)) continue;
+    offer_rest(s, group, i);
+    s->later_groups++;
+  }
+}
+
 static void mark_decided(const Stage *group) {
   for (int i = 0; i < group->member_count; i++) {
     const Stage *member = group->members[i];
@@ -533,11 +562,14 @@ static void offer_members(StageGraph *s, Stage *group) {
     Stage *member = group->members[i];
     member->serves = last;
     array_push(arena, &s->stages, member);
-    if (member != last) array_push(arena, &s->tensors, member->output); // was in no graph
+    if (member == last) continue;
+    array_push(arena, &s->tensors, member->output); // was in no graph
+    map_put(&s->by_buffer, member->output->buffer, member->output);
   }
   array_push(arena, &group->others, last);
   int first = named_leading_members(group);
   if (first) offer_rest(s, group, first);
+  offer_later_groups(s, group);
   if (has_other_groups(group, first))
     mark_decided(group);
   else
@@ -553,6 +585,10 @@ void stage_graph_offer_members(StageGraph *s) {
     array_push(&s->context->arena, &s->stages, stage);
   }
   stage_graph_connect(s);
+}
+
+bool stage_graph_is_small(const StageGraph *s) {
+  return s->stages.count - s->later_groups <= STAGES_OF_SMALL;
 }
 
 void stage_graph_group_rows(StageGraph *s) {

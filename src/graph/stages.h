@@ -75,8 +75,9 @@ typedef enum StageDecision {
   DECISION_BYTES = 8,       // sums of products of bytes are computed several products at a time
   DECISION_ARITHMETIC = 16, // stages are put into their readers although storing them may let
                             // their arithmetic run beside a rewrite
+  DECISION_WHOLE = 32,      // groups are not begun with a later reduction
 } StageDecision;
-enum { DECISION_KINDS = 5 };
+enum { DECISION_KINDS = 6 };
 
 typedef struct StageGraph {
   Context *context;
@@ -88,6 +89,7 @@ typedef struct StageGraph {
   double folded_iterations; // of the larger stages in stage_graph_take_small_constants
   int fusions_decided;      // number of stages that were put into their readers, groups or packed
                             // bytes although a plan that stores their outputs may cost less
+  int later_groups;         // number of groups that begin with a later member of another group
   unsigned avoided;         // set of StageDecision: not to be made
   unsigned decided;         // those that were made somewhere
   Map by_buffer;            // Buffer* -> StageTensor*
@@ -151,6 +153,9 @@ void stage_graph_move_rows(StageGraph *stages);
 // Lets the planner store the results of a group's members too: as stages of their own, they are
 // another way to compute the group's output. To be called after the last change of groups.
 void stage_graph_offer_members(StageGraph *stages);
+// Has the graph, without its later groups, at most so many stages? Then more plans are looked at.
+enum { STAGES_OF_SMALL = 48 };
+bool stage_graph_is_small(const StageGraph *stages);
 // The reader with the stage inlined; NULL when it cannot be.
 typedef TeStage *InlineInReader(StageGraph *stages, const Stage *stage, const Stage *reader);
 typedef struct StageInlining {

@@ -261,7 +261,7 @@ static int64_t layouts_beside(const Planner *all, const Planner *some) {
 static Considered consider(StageGraph *stages, const PlanOptions *options, double seconds,
                            const Planner *none) {
   const double share = 1.0 / 3;
-  bool is_small = options->policy != PLAN_NONE && stages->stages.count <= PLAN_SMALL_STAGES;
+  bool is_small = options->policy != PLAN_NONE && stage_graph_is_small(stages);
   Considered found =
       consider_with(stages, options, is_small ? seconds * share : seconds, is_small, none);
   if (!is_small || !found.planner || options->policy != PLAN_OPTIMAL) return found;

@@ -88,9 +88,6 @@ typedef struct PlanOptions {
                                   // PLAN_MAX_LAYOUTS; 0: as many as the size of the graph allows
 } PlanOptions;
 
-// A graph of at most so many stages is small: more plans of it are looked at.
-enum { PLAN_SMALL_STAGES = 48 };
-
 // Counts what the limits of PlanOptions left out, and what was decided without the solver. A plan
 // made from fewer choices than exist is not called optimal.
 typedef struct PlanLimits {
