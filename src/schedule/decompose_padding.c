@@ -36,25 +36,61 @@ static bool take_parts(PadDivision *d) {
   return true;
 }
 
-// True when each element is written once below the loop, by this block only, and is not read there.
-static bool writes_alone(PadDivision *d) {
-  const Buffer *buffer = d->block->body->as.store.buffer;
-  Path loops = d->path;
+// True when the element that is stored tells all variables of the block, so that each time when it
+// is stored, the condition is the same.
+static bool element_tells_variables(const Block *block) {
+  const Stmt *store = block->body;
+  for (int i = 0; i < block->var_count; i++) {
+    bool found = expr_is_int(block->vars[i].extent, 1);
+    for (int d = 0; d < store->as.store.rank && !found; d++)
+      found = store->as.store.indices[d] == block->vars[i].var;
+    if (!found) return false;
+  }
+  return true;
+}
+
+// True when this block only writes the buffer below the loop, and an element that was filled before
+// the loop may be read there: an iteration reads what it stored itself, and stores what any other
+// one stores.
+static bool reads_may_follow(PadDivision *d, const Buffer *buffer, const Block **reader) {
   StmtArray blocks = {0};
   blocks_innermost(&d->schedule->context->arena, d->path.items[d->depth], &blocks);
+  *reader = NULL;
   for (int i = 0; i < blocks.count; i++) {
     const Block *other = blocks.items[i]->as.block;
-    if (block_touches(other, buffer, false) ||
-        (other != d->block && block_touches(other, buffer, true)))
-      return schedule_refuse(d->schedule, blocks.items[i]->pos,
-                             "block '%s' below that loop uses '%s' too", other->name, buffer->name);
+    bool writes = other != d->block && block_touches(other, buffer, true);
+    if (writes || block_touches(other, buffer, false)) *reader = other;
+    if (writes) return false;
   }
+  return !*reader || (element_tells_variables(d->block) && !expr_reads_memory(d->condition) &&
+                      !buffer_is_parameter(d->schedule, buffer) &&
+                      loop_reads_own_writes(d->schedule, &d->path, d->depth, buffer));
+}
+
+// True when each element is written once below the loop, by this block only.
+static bool writes_alone(PadDivision *d) {
+  const Buffer *buffer = d->block->body->as.store.buffer;
+  const Block *other;
+  Path loops = d->path;
+  if (!reads_may_follow(d, buffer, &other))
+    return schedule_refuse(d->schedule, pos_of(d), "block '%s' below that loop uses '%s' too",
+                           other->name, buffer->name);
+  if (other) return true;
   while (loops.items[loops.count - 1]->kind != STMT_FOR) loops.count--;
   return path_writes_tell_iterations(d->schedule, &loops, d->depth, buffer) ||
          schedule_refuse(
              d->schedule, pos_of(d),
              "iterations of block '%s' are not proved to write different elements of '%s'",
              d->block->name, buffer->name);
+}
+
+// Refuses a condition that always holds.
+static bool pads_some(PadDivision *d) {
+  Analyzer *analyzer = analyzer_new(d->schedule->context);
+  block_bind_domain(analyzer, d->block);
+  return !analyzer_prove(analyzer, d->condition) ||
+         schedule_refuse(d->schedule, pos_of(d),
+                         "block '%s' pads nothing: its condition always holds", d->block->name);
 }
 
 static bool division_begin(Schedule *schedule, const StepCall *call, PadDivision *d) {
@@ -70,7 +106,21 @@ static bool division_begin(Schedule *schedule, const StepCall *call, PadDivision
                              loop_name(d->path.items[d->depth]), d->block->name);
   d->alone = d->path.count - 1;
   while (d->alone > d->depth && d->path.items[d->alone - 1]->kind == STMT_FOR) d->alone--;
-  return take_parts(d) && writes_alone(d);
+  return take_parts(d) && pads_some(d) && writes_alone(d);
+}
+
+// The block with the values of the loops of one iteration around the loop in its bindings.
+static Block *with_unit_loops(const PadDivision *d, Block *block) {
+  Context *context = d->schedule->context;
+  Map values = map_new(&context->arena);
+  for (int i = 0; i < d->depth; i++) {
+    const Stmt *s = d->path.items[i];
+    if (s->kind == STMT_FOR && expr_is_int(s->as.loop.extent, 1))
+      map_put(&values, s->as.loop.var, s->as.loop.min);
+  }
+  for (int i = 0; i < block->var_count; i++)
+    block->vars[i].binding = substitute_expr(context, block->vars[i].binding, &values);
+  return block;
 }
 
 // ---- The block that fills --------------------------------------------------------------------
@@ -78,6 +128,8 @@ static bool division_begin(Schedule *schedule, const StepCall *call, PadDivision
 static Stmt *fill_nest(const PadDivision *d, Str name) {
   Context *context = d->schedule->context;
   Block *copy = block_copy(context, d->block);
+  copy->vars = arena_copy(&context->arena, copy->vars, sizeof(BlockVar) * (size_t)copy->var_count);
+  with_unit_loops(d, copy);
   copy->name = name;
   copy->annotations = (Attrs){0};
   copy->body = store_with_value(context, copy->body, d->constant);
@@ -119,6 +171,14 @@ typedef struct CopyBlock {
   Expr *predicate;
 } CopyBlock;
 
+// Both conditions as one chain.
+static Expr *condition_and_each(Context *context, Expr *a, Expr *b) {
+  ExprArray all = {0};
+  expr_conjuncts(context, b, &all);
+  for (int i = 0; i < all.count; i++) a = condition_and(context, a, all.items[i]);
+  return a;
+}
+
 // Lets the variable run over the elements inside only, from 0.
 static void shrink_variable(const PadDivision *d, CopyBlock *c, int i, int64_t low, int64_t high) {
   Context *context = d->schedule->context;
@@ -136,8 +196,8 @@ static void shrink_variable(const PadDivision *d, CopyBlock *c, int i, int64_t l
   } else {
     Analyzer *analyzer = path_analyzer(d->schedule, &d->path, d->path.count - 1);
     Expr *end = expr_add(context, from, extent);
-    c->predicate = condition_and(context, c->predicate,
-                                 analyzer_unproved_within(analyzer, v->binding, from, end));
+    Expr *within = analyzer_unproved_within(analyzer, v->binding, from, end);
+    c->predicate = condition_and_each(context, c->predicate, within);
     v->binding = expr_sub(context, v->binding, from);
   }
   *v = (BlockVar){fresh, expr_int(context, type, 0), extent, v->kind, v->binding, v->pos};
@@ -166,7 +226,7 @@ static Stmt *copy_nest(const PadDivision *d) {
                  .path = d->path,
                  .values = map_new(&context->arena),
                  .shifted = map_new(&context->arena),
-                 .predicate = d->block->predicate};
+                 .predicate = expr_bool(context, true)};
   Analyzer *inside = analyzer_new(context), *domain = analyzer_new(context);
   c.path.items = arena_copy(&context->arena, d->path.items, sizeof(Stmt *) * (size_t)d->path.count);
   c.block->vars =
@@ -178,6 +238,8 @@ static Stmt *copy_nest(const PadDivision *d) {
     if (bounds_inside(inside, &d->block->vars[i], &low, &high))
       shrink_variable(d, &c, i, low, high);
   }
+  with_unit_loops(d, c.block);
+  c.predicate = condition_and_each(context, c.predicate, d->block->predicate);
   c.block->predicate = substitute_expr(context, c.predicate, &c.shifted);
   c.block->predicate = condition_and(context, c.block->predicate, rest_of_condition(d, &c));
   block_bind_domain(domain, c.block);

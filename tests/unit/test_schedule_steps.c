@@ -578,10 +578,23 @@ static void test_decompose_padding(void **state) {
           "is not around block 'S'");
   refused(padded, "c, h, w, y, x = sch.get_loops('S')\nsch.decompose_padding('S', c)",
           "not one store of an element under a condition");
-  refused(padded,
-          "c, h, w, y, x = sch.get_loops('S')\nsch.compute_at('P', h)\n"
-          "sch.decompose_padding('P', h)",
-          "block 'S' below that loop uses 'P' too");
+  made(padded, "c, h, w, y, x = sch.get_loops('S')\nsch.compute_at('P', h)\n"
+               "sch.decompose_padding('P', h)");
+#define ROW_PAIRS(CONDITION, INDEX)                                                                \
+  HEAD "def f(A: T.Buffer((9,), 'float32'), C: T.Buffer((9,), 'float32')):\n"                     \
+       "    B = T.alloc_buffer((9,))\n"                                                            \
+       "    for i in range(9):\n"                                                                  \
+       "        with T.block('B'):\n"                                                              \
+       "            vi = T.axis.spatial(9, i)\n"                                                   \
+       "            B[vi] = T.if_then_else(" CONDITION ", A[vi], T.float32(0))\n"                  \
+       "        with T.block('C'):\n"                                                              \
+       "            vi = T.axis.spatial(9, i)\n"                                                   \
+       "            C[vi] = B[" INDEX "]\n"
+  const char *fill = "i, = sch.get_loops('B')\nsch.decompose_padding('B', i)";
+  made(ROW_PAIRS("vi < 7", "vi"), fill);
+  refused(ROW_PAIRS("vi < 7", "8 - vi"), fill, "block 'C' below that loop uses 'B' too");
+  refused(ROW_PAIRS("A[vi] < T.float32(7)", "vi"), fill, "block 'C' below that loop uses 'B' too");
+  refused(ROW_PAIRS("vi < 9", "vi"), fill, "pads nothing: its condition always holds");
   refused(HEAD "def f(A: T.Buffer((9,), 'float32'), B: T.Buffer((5,), 'float32')):\n"
                "    for i in range(9):\n"
                "        with T.block('B'):\n"
