@@ -305,6 +305,7 @@ struct Buffer {
   int offset_factor; // `offset` is a multiple of it; 0: not stated
   Expr *tile_layout; // layout= of the newer dialect, as an object or None; NULL: not stated
   bool is_variable;  // of one element: written as a variable in the newer dialect, x = x + 1
+  bool reads_data;   // its script has `X.data` as an expression
   SourcePos pos;
   uint32_t id;
   // How `shape` came from the shape of the logical tensor. NULL when they are the same.

@@ -114,14 +114,15 @@ static bool passes_pointer(const Block *block, const Buffer *view) {
   return use.found;
 }
 
-// The pointer of a view is that of its source. Without an elem_offset, its readers take it for the
-// first element of the region.
+// The pointer of a view is that of its source, and is the same variable. Without an elem_offset,
+// who gets it takes it for the first element of the region.
 static void prove_pointer(DomainProof *proof, const Block *block, const MatchBuffer *match,
                           Expr *offset) {
   Context *context = proof->context;
   const Buffer *view = match->buffer, *source = match->source.buffer;
   Expr *zero = expr_int(context, offset->type, 0);
-  if (analyzer_prove_equal(proof->analyzer, offset, zero) || !passes_pointer(block, view)) return;
+  if (!view->reads_data || !passes_pointer(block, view)) return;
+  if (analyzer_prove_equal(proof->analyzer, offset, zero)) return;
   diag_error(context, view->pos,
              "the data of view '%s' is passed on, which points to the first element of '%s' and "
              "not of its region\nthe region begins at element %s: state offset_factor=1, and pass "

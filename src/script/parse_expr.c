@@ -328,7 +328,10 @@ static bool is_known(Parser *parser, const PyNode *name) {
 
 static Operand attribute(Parser *parser, const PyNode *node) {
   Buffer *buffer = parser_buffer(parser, node->items[0]);
-  if (buffer && !strcmp(node->text, "data")) return typed(buffer->data);
+  if (buffer && !strcmp(node->text, "data")) {
+    buffer->reads_data = true;
+    return typed(buffer->data);
+  }
   if (buffer && !strcmp(node->text, "elem_offset")) return typed(buffer->offset);
   if (buffer)
     REPORT(parser, node,

@@ -150,7 +150,7 @@ class M:
             T.reads()
             T.writes(S[1, 0:k])
             V = T.match_buffer(S[1, 0:k], (k,), "float32")
-            M.mat(A.data, B.data, V.data)
+            M.mat(A.data, B.data, T.address_of(V[0]))
             W = T.match_buffer(S[1, 1:k], (k - 1,), "float32")
             for i in range(k - 1):
                 M.bump(T.address_of(W[i]))
