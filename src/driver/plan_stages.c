@@ -182,8 +182,8 @@ static bool is_kept(const Avoided *avoided, int tensor) {
   return avoided->kept.words && bit_set_has(&avoided->kept, tensor);
 }
 
-// What a plan may do without has a number: first the inlining of each tensor, then each kind of
-// decision.
+// Each thing that a plan may do without has a number: first the inlining of each tensor, then each
+// kind of decision.
 static bool avoids(const PlannedStages *from, int number) {
   int decision = number - from->tensors.count;
   return decision < 0 ? is_kept(&from->avoided, number) : from->avoided.decisions >> decision & 1;
@@ -194,7 +194,7 @@ static bool may_avoid(const Planning *g, const PlannedStages *from, int number) 
   return decision < 0 ? is_decided(from->tensors.items[number]) : g->decisions >> decision & 1;
 }
 
-// What `from` avoids, with one more number and, unless it is -1, without another.
+// All that `from` avoids, with one more number and, unless it is -1, without another.
 static Avoided avoiding(const Planning *g, const PlannedStages *from, int number, int instead) {
   int tensors = from->tensors.count;
   Avoided avoided = {from->avoided.decisions, bit_set_new(&g->program->context->arena, tensors)};
