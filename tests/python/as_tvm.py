@@ -181,6 +181,12 @@ def _other_helper(name):
     return _skipped() if name.startswith("requires_") else _Missing(f"tvm.testing.{name}")
 
 
+def _no_device(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return lambda *_, **__: False
+
+
 def _testing():
     import numpy
     module = types.ModuleType("tvm.testing")
@@ -198,7 +204,7 @@ def _testing():
     module.device_enabled = lambda target: target in ("llvm", "c")
     module.is_ampere_or_newer = lambda: False
     module.env = types.ModuleType("tvm.testing.env")  # which devices there are: none
-    module.env.__getattr__ = lambda name: lambda *_, **__: False
+    module.env.__getattr__ = _no_device
     module.__getattr__ = _other_helper
     return module
 
