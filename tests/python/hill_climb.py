@@ -28,7 +28,6 @@ import pleat  # noqa: E402
 # Costs are rounded for each stage, and a tensor that has a layout of its own is a stage of its own.
 ROUNDING, CYCLES_OF_A_STAGE = 1e-4, 1
 BLOCKS = (8, 16)
-LEVEL = "avx512"  # of the processor that plans are for, so that they are the same on all
 
 
 def named(model):
@@ -91,7 +90,7 @@ def cost_of(model, requests=()):
             operator, operand, layout = re.fullmatch("(.*):(.*)=(.*)", text).groups()
             options[option].setdefault(operator, {})[operand] = layout
     try:
-        return pleat.plan(model, cpu=LEVEL, **options)["cost"]
+        return pleat.plan(model, **options)["cost"]
     except pleat.PleatFault:
         raise
     except pleat.PleatError:
@@ -105,7 +104,7 @@ class Climb:
         self.model = named(model)
         self.bytes = self.model.SerializeToString()
         self.random = np.random.default_rng(seed)
-        plan = pleat.plan(self.bytes, cpu=LEVEL)
+        plan = pleat.plan(self.bytes)
         self.cost, self.optimal = plan["cost"], plan["optimal"]
         allowed = max(self.cost * ROUNDING, CYCLES_OF_A_STAGE * (len(model.graph.node) + 1))
         self.cheapest, self.found, self.tried = self.cost - allowed, None, 0
