@@ -27,7 +27,7 @@ typedef struct RequestCall {
   int array_count;
   const OnnxImport *open; // set when sizes stayed open; there is then neither a graph nor a kernel
   bool may_be_open;
-  bool runs_nothing;          // `cpu` may then be more than this machine has
+  bool runs_nothing;      // `cpu` may then be more than this machine has
   bool wants_program;     // the call only needs the compiled program, which the cache may have
   CompiledProgram *found; // in the cache; there is then neither a graph nor a kernel
   KeptModel kept;
