@@ -115,6 +115,12 @@ static double iterations_outside(const AutoSched *s, const PanelPlace *place) {
   return outside;
 }
 
+// Is the output in main memory?
+static bool output_is_far(const AutoSched *s) {
+  double most = cost_model_of(s->machine)->far_caches * (double)s->machine->l2_bytes;
+  return nest_buffer_bytes(s->nest.output) > most;
+}
+
 // A panel writes a short piece of each row of a row-major output. Where the output is in main
 // memory, and the rows of a panel do not stay in the second cache until the next panel, each line
 // costs a page walk and a cache miss that no prefetch hides.
@@ -124,7 +130,7 @@ static double pieces_cost(const AutoSched *s, const Footprint *f, double outside
   double bytes = nest_buffer_bytes(nest->output), held = bytes / f->batch / outside;
   bool last = nest->output_axis[nest->output->rank - 1] == s->choice->tile.vector_axis;
   if (s->layouts.output || !last || f->panels <= 1) return 0;
-  if (bytes <= costs->far_caches * (double)s->machine->l2_bytes) return 0;
+  if (!output_is_far(s)) return 0;
   if (held <= (double)s->machine->l2_bytes * costs->panel_rows_share) return 0;
   return bytes / f->batch / (double)s->machine->line_bytes * costs->line_cycles;
 }
@@ -221,7 +227,6 @@ static bool can_cut(const AutoSched *s) {
 // the second cache overlaps with multiply-adds [products of 64 x 768 x 2304 to 50257, Zen 3: 0.93
 // to 0.97 of the peak with panels in L2].
 static double parts_cost(const AutoSched *s, int64_t parts) {
-  const CostModel *costs = cost_model_of(s->machine);
   AutoSched part = *s;
   part.parts = parts;
   Waits waits = {0};
@@ -231,7 +236,7 @@ static double parts_cost(const AutoSched *s, int64_t parts) {
   if (parts == 1) return cycles;
   double bytes = nest_buffer_bytes(s->nest.output);
   MemoryLevel level = MAX_OF(memory_level(s->machine, bytes), MEMORY_L2);
-  if (bytes > costs->far_caches * (double)s->machine->l2_bytes) level = MEMORY_MAIN;
+  if (output_is_far(s)) level = MEMORY_MAIN;
   return cycles + (double)parts * memory_cycles(s->machine, bytes, level, MEMORY_READ) +
          (double)(parts + 2) * memory_cycles(s->machine, bytes, level, MEMORY_WRITE);
 }
