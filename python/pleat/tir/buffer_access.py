@@ -3,8 +3,8 @@
 import functools
 import operator
 
-from pleat.tir.nodes import KINDS, converted, const, lanes_of, with_lanes
-from pleat.tir.op import as_expression
+from pleat.tir.nodes import KINDS, const, lanes_of, with_lanes
+from pleat.tir.op import as_expression, tvm_access_ptr
 
 _MASKS = {"r": 1, "w": 2}
 
@@ -101,7 +101,4 @@ def access_ptr(buffer, access_mask, ptr_type="handle", content_lanes=1, offset=0
     extent = _extent(buffer) - offset if extent is None else as_expression(extent, index)
     if content_lanes > 1:
         first, extent = first // content_lanes, extent // content_lanes
-    call = KINDS["Call"]
-    return call("handle", "tir.tvm_access_ptr",
-                [call(dtype, "tir.type_annotation", []), buffer.data, *map(_simplified, (first, extent)),
-                 converted(access_mask)])
+    return tvm_access_ptr(dtype, buffer.data, _simplified(first), _simplified(extent), access_mask)

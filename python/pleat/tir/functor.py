@@ -32,8 +32,8 @@ _VISITED = {"For": ("min", "extent", "body"), "LetStmt": ("value", "body"), "Let
             "MatchBufferRegion": ("source",)}
 
 
-def _methods(kinds):
-    return [f"visit_{name}_" for names in kinds.values() for name in names.split()]
+def _methods(names):
+    return [f"visit_{name}_" for name in names.split()]
 
 
 class _Functor:
@@ -47,7 +47,7 @@ class _Functor:
         names = self.KINDS.get(next((kind.__name__ for kind in type(node).__mro__ if kind.__name__ in self.KINDS), None))
         if names is None:
             return self._visit_parts
-        methods = [f"visit_{name}_" for name in names.split()]
+        methods = _methods(names)
         own = [name for name in methods if not getattr(getattr(type(self), name), "is_default", False)]
         return getattr(self, (own or methods)[0])
 
@@ -140,7 +140,7 @@ class ExprMutator(ExprFunctor):
 
 for _classes, _make in (((StmtFunctor, ExprFunctor), _refused), ((StmtVisitor, StmtMutator, ExprVisitor, ExprMutator), _default)):
     for _class in _classes:
-        for _name in _methods(_class.KINDS):
+        for _name in _methods(" ".join(_class.KINDS.values())):
             setattr(_class, _name, _make(_name))
 
 

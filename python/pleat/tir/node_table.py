@@ -8,7 +8,7 @@ from pleat._request import check_status
 from pleat.ir._module import Op, nodes_of, sources_of
 from pleat.ir.op import is_registered
 from pleat.tir.nodes import KINDS, NAMES, Buffer, Node, PointerType, PrimFuncNode, Var
-from pleat.tir.scopes import closed_forms, is_open
+from pleat.tir.scopes import closed_forms, is_open, parts_of
 from pleat.tir.stmt_functor import post_ordered
 
 
@@ -83,18 +83,6 @@ def _with_nodes(attrs):
     handle = parse("@I.ir_module\nclass Module:\n    I.module_attrs({" + texts + "})\n")
     table, made = _read_table(handle)
     return {**attrs, **{name: _value(table["attrs"][name], made) for name in given}}
-
-
-def parts_of(value):
-    """The nodes directly in the value of a field."""
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from parts_of(item)
-    elif isinstance(value, dict):
-        for item in value.items():
-            yield from parts_of(item)
 
 
 def _field(value, numbers):

@@ -9,20 +9,21 @@ from pleat.tir.stmt_functor import post_ordered
 _SCOPES = (AllocBuffer, DeclBuffer, LetStmt)
 
 
-def _nodes_in(value):
+def parts_of(value):
+    """The nodes directly in the value of a field."""
     if isinstance(value, Node):
         yield value
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _nodes_in(item)
+            yield from parts_of(item)
     elif isinstance(value, dict):
         for item in value.items():
-            yield from _nodes_in(item)
+            yield from parts_of(item)
 
 
 def _parts(node):
     """The nodes that may hold statements: an expression holds none."""
-    return [part for value in node.fields.values() for part in _nodes_in(value) if _holds_statements(part)]
+    return [part for part in parts_of(node.fields) if _holds_statements(part)]
 
 
 def _holds_statements(node):
@@ -48,9 +49,13 @@ def _with_parts(node, done):
     return node if is_same else _like(node, changes)
 
 
-def _rewritten(roots, change):
+def _statements(roots):
+    """The roots that hold statements and all statements below them, each behind its parts."""
+    return list(post_ordered([root for root in roots if _holds_statements(root)], _parts))
+
+
+def _rewritten(order, change):
     """The new forms of statements by the ids of the old ones: change(node) gets a node of new parts."""
-    order = list(post_ordered([root for root in roots if _holds_statements(root)], _parts))
     done = {}
     for node in order:
         done[id(node)] = change(_with_parts(node, done))
@@ -76,9 +81,8 @@ def _closed(node):
 
 def closed_forms(roots):
     """The statements among the roots with a body for each scope, by the ids of the old ones."""
-    roots = list(roots)
-    order = post_ordered([root for root in roots if _holds_statements(root)], _parts)
-    return _rewritten(roots, _closed) if any(map(is_open, order)) else {}
+    order = _statements(roots)
+    return _rewritten(order, _closed) if any(map(is_open, order)) else {}
 
 
 def closed(thing):
@@ -100,4 +104,4 @@ def _flat(node):
 
 def flat(thing):
     """A statement in which each scope is followed by the statements that may use it."""
-    return _rewritten([thing], _flat).get(id(thing), thing)
+    return _rewritten(_statements([thing]), _flat).get(id(thing), thing)
