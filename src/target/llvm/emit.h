@@ -13,7 +13,8 @@ typedef struct LlvmModule {
   Text globals; // constants
   Text functions;
   Text declarations, metadata;
-  Map declared; // names in `declarations`
+  Map declared;     // names in `declarations`
+  Map coefficients; // vectors in `globals`, by their text: their names
   int next;     // constants and metadata
   const HostMachine *machine;
   TargetFeatures features;
@@ -37,6 +38,7 @@ typedef struct Emit {
   Map depths;        // variables: number of loops around
   Map data;          // data variables: pointers
   int depth;
+  bool coefficients_in_memory;
   const char *access; // metadata of the stores of the current statement, or ""
 } Emit;
 
@@ -67,6 +69,10 @@ const char *emit_index(Emit *emit, Expr *e); // an integer scalar as i64
 const char *emit_pointer(Emit *emit, Buffer *buffer, Expr *const *indices, int rank);
 const char *emit_load(Emit *emit, Expr *e);
 void emit_store(Emit *emit, const Stmt *s);
+
+// constants.c
+void emit_place_coefficients(Emit *emit, Stmt *s); // before the body of a function is written
+const char *emit_addend(Emit *emit, Expr *e);      // of a multiply-add
 
 // vector.c
 const char *emit_ramp(Emit *emit, Expr *e);

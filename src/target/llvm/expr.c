@@ -160,7 +160,8 @@ static const char *emit_intrinsic(Emit *emit, Expr *e, const char *name) {
   const char *args[3], *type = llvm_type(emit, e->type);
   const char *function = arena_printf(emit->arena, "llvm.%s.%s", name, suffix(emit, e->type));
   Text given = text_new(emit->arena), wanted = text_new(emit->arena);
-  for (int i = 0; i < e->count; i++) args[i] = emit_expr(emit, e->args[i]);
+  for (int i = 0; i < e->count; i++)
+    args[i] = i < 2 ? emit_expr(emit, e->args[i]) : emit_addend(emit, e->args[i]);
   for (int i = 0; i < e->count; i++) {
     text_printf(&given, "%s%s %s", i ? ", " : "", type, args[i]);
     text_printf(&wanted, "%s%s", i ? ", " : "", type);

@@ -108,6 +108,7 @@ static void module_add_region(LlvmModule *module, const LowerKernel *kernel,
   Parameters parameters = pass_arguments(&wrapper, &body, kernel);
   bind_range(&body, region);
   Stmt *legal = target_legalize(module->context, region->body, &module->features, module->report);
+  emit_place_coefficients(&body, legal);
   emit_stmt(&body, legal);
   text_printf(&module->functions,
               "define %svoid @%s(ptr %%args, i64 %%begin, i64 %%end) #0 {\nentry:\n%s"
@@ -147,6 +148,7 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit, const Tar
   module.declarations = text_new(arena);
   module.metadata = text_new(arena);
   module.declared = map_new(arena);
+  module.coefficients = map_new(arena);
   module.local = whole != NULL;
   module.annotate = options->annotate;
   for (int k = 0; k < unit->kernel_count; k++) {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads coefficients of polynomials from memory where they are used. LLVM holds every constant of a
+// loop in a register, and where they do not fit it copies registers in each iteration: 1 + erf x
+// has 18 constants, and with 16 registers half of its instructions were such copies. A processor
+// takes the addend of a multiply-add from memory as fast as from a register. The loads are
+// volatile, because others are moved out of the loop again.
+#include "target/llvm/emit.h"
+
+// Fewer coefficients than this fit the registers, and loads are what some short loops wait for.
+enum { FEWEST_COEFFICIENTS = 4, MANY_REGISTERS = 32 };
+
+static bool is_coefficient(const Expr *e) {
+  if (e->op != EXPR_BROADCAST || e->args[0]->op != EXPR_FLOAT) return false;
+  return e->type.bits >= 32 && e->type.lanes * dtype_bytes(e->type) >= 16;
+}
+
+static const char *vector_text(Emit *emit, const Expr *e) {
+  const Expr *value = e->args[0];
+  return arena_printf(emit->arena, "%s splat (%s %s)", llvm_type(emit, e->type),
+                      llvm_type(emit, value->type), llvm_constant(emit, value->type, value));
+}
+
+typedef struct Coefficients {
+  Emit *emit;
+  Map seen; // by their text
+  int count;
+} Coefficients;
+
+static bool count_coefficient(Visitor *visitor, Expr *e) {
+  Coefficients *found = visitor->env;
+  if (e->op != EXPR_FMA || !is_coefficient(e->args[2])) return true;
+  Str text = str_intern(found->emit->context, vector_text(found->emit, e->args[2]));
+  found->count += !map_contains(&found->seen, text);
+  map_put(&found->seen, text, text);
+  return true;
+}
+
+void emit_place_coefficients(Emit *emit, Stmt *s) {
+  const HostMachine *machine = emit->module->machine;
+  if (!machine || machine->vector_registers >= MANY_REGISTERS) return;
+  Coefficients found = {emit, map_new(emit->arena), 0};
+  Visitor visitor = {.env = &found, .enter_expr = count_coefficient};
+  visit_stmt(&visitor, s);
+  emit->coefficients_in_memory = found.count >= FEWEST_COEFFICIENTS;
+}
+
+const char *emit_addend(Emit *emit, Expr *e) {
+  LlvmModule *module = emit->module;
+  if (!emit->coefficients_in_memory || !is_coefficient(e)) return emit_expr(emit, e);
+  Str text = str_intern(emit->context, vector_text(emit, e));
+  const char *name = map_find(&module->coefficients, text);
+  int alignment = e->type.lanes * dtype_bytes(e->type) >= 32 ? 32 : 16;
+  if (!name) {
+    name = arena_printf(module->arena, "@coefficient%d", module->next++);
+    map_put(&module->coefficients, text, name);
+    text_printf(&module->globals, "%s = internal constant %s, align %d\n", name, text, alignment);
+  }
+  return emit_value(emit, "load volatile %s, ptr %s, align %d", llvm_type(emit, e->type), name,
+                    alignment);
+}
