@@ -36,6 +36,10 @@ static const char *find_declared(const char *declared, const char *name) {
   return NULL;
 }
 
+bool import_declares(const OnnxRow *row, const char *attribute) {
+  return find_declared(row->attributes, attribute) != NULL;
+}
+
 static const KindRow *kind_named(const char *declared) {
   size_t n = strcspn(declared, " ");
   for (int i = 0; i < COUNT_OF(kinds); i++)

@@ -44,7 +44,8 @@ struct ImportScope {
 extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_rows[],
     onnx_loss_rows[], onnx_window_rows[], onnx_resize_rows[], onnx_sample_rows[],
     onnx_einsum_rows[], onnx_sequence_rows[], onnx_signal_rows[], onnx_state_rows[],
-    onnx_arrange_rows[], onnx_gram_rows[], onnx_optimizer_rows[], onnx_tree_rows[];
+    onnx_arrange_rows[], onnx_gram_rows[], onnx_optimizer_rows[], onnx_tree_rows[],
+    onnx_qlinear_rows[];
 
 typedef struct Importer {
   Context *context;
@@ -73,6 +74,7 @@ struct Import {
   const OnnxRow *row;
   SourcePos pos;
   Str name;     // its name in diagnostics
+  Str user_op;  // its operator in the model, when `node` is imported as another one
   int op_count; // number of operators added so far
   int input_count;
   Value **inputs; // NULL entries: optional inputs that are not given
@@ -160,6 +162,8 @@ double import_float(const Import *import, const char *attribute, double otherwis
 const char *import_text(const Import *import, const char *attribute, const char *otherwise);
 const OnnxAttribute *import_attribute(const Import *import, const char *name); // NULL: absent
 IntArray import_ints(const Import *import, const char *attribute); // {NULL, 0} when absent
+// True when the row has an attribute of this name.
+bool import_declares(const OnnxRow *row, const char *attribute);
 // Checks the names and kinds of all attributes against the row.
 bool import_check_attributes(Import *import);
 
@@ -214,8 +218,10 @@ enum { MOST_FILLED_BYTES = 1 << 30 }; // of a constant whose size a few numbers 
 Value *import_filled(Import *import, DType type, const void *element, const int64_t *shape,
                      int rank);
 // The result of the ONNX operator `op` with other inputs and this node's attributes. NULL after a
-// diagnostic.
+// diagnostic, and where an input is NULL.
 Value *import_through(Import *import, const char *op, Value **inputs, int count);
+// The same, when the results of `op` are those of the node. An input may be NULL: absent.
+void import_instead(Import *import, const char *op, Value **inputs, int count);
 // Sets output `i` of the node; NULL says that it failed.
 void import_result(Import *import, int i, Value *value);
 // Element `at` along an axis, which is removed. The index is a constant tensor instead of an

@@ -19,7 +19,7 @@ bool import_refuse(Import *import, const char *format, ...) {
   va_end(args);
   const char *inputs = values_text(import->context, import->inputs, import->input_count);
   return diag_error_as(import->context, DIAG_OPERATOR, import->pos, "%s: %s%s%s",
-                       import->node->op_type, message, *inputs ? "\nit reads " : "", inputs);
+                       import->user_op, message, *inputs ? "\nit reads " : "", inputs);
 }
 
 // ---- Inputs -----------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ ConstData *import_counted(Import *import, int i) {
              "%s: how many elements it gives must be known when the model is compiled: give the "
              "values from which that follows with %s, or end the model before it\n"
              "it follows from %s",
-             import->node->op_type, caller_option(import->context, CALLER_KNOWN),
+             import->user_op, caller_option(import->context, CALLER_KNOWN),
              sources ? sources : values_text(import->context, &value, 1));
   return NULL;
 }
@@ -146,7 +146,7 @@ Node *import_begin(Import *import, const char *op, Value *const *inputs, int cou
       import->op_count++ ? str_format(import->context, "%s.%s", import->name, op) : import->name;
   Node *node = node_new(import->context, NODE_OP, op, name, inputs, count, 1);
   node->pos = import->pos;
-  node->user_op = import->node->op_type;
+  node->user_op = import->user_op;
   return node;
 }
 
@@ -215,20 +215,6 @@ Value *import_reshape(Import *import, Value *value, const int64_t *shape, int ra
   node_set_ints(import->context, node, "shape", shape, rank);
   node_set_int(import->context, node, "allow_zero", 1);
   return import_add(import, node);
-}
-
-Value *import_through(Import *import, const char *op, Value **inputs, int count) {
-  Str name = str_format(import->context, "%s.%s", onnx_node_name(import->node), op);
-  OnnxNode node = *import->node;
-  node.output = (OnnxNames){.items = &name, .count = 1};
-  Import inner = *import;
-  inner.node = &node;
-  inner.row = onnx_row_find("", op);
-  inner.inputs = inputs;
-  inner.input_count = count;
-  inner.row->import(&inner);
-  import->op_count = inner.op_count;
-  return scope_value(import->importer->scope, name);
 }
 
 void import_result(Import *import, int i, Value *value) {
@@ -334,7 +320,19 @@ static const char *attributes_of(Context *context, const char *names) {
   return text_string(&text);
 }
 
-// The node's own row, or one made from the operator table's row.
+// The row of an operator of the standard: its own, or one made from the operator table's row. NULL:
+// there is none.
+static const OnnxRow *standard_row(Context *context, const char *name) {
+  const OnnxRow *row = onnx_row_find("", name);
+  const OpRow *op = row ? NULL : op_find_onnx(name);
+  if (!op) return row;
+  OnnxRow *made = arena_new(&context->arena, OnnxRow);
+  *made =
+      (OnnxRow){name, op->min_inputs, op->max_inputs, attributes_of(context, op->attrs), NULL};
+  return made;
+}
+
+// The node's row; NULL with a diagnostic when there is none.
 static const OnnxRow *row_of(Import *import) {
   const OnnxNode *node = import->node;
   bool standard = is_onnx_domain(node->domain);
@@ -351,14 +349,8 @@ static const OnnxRow *row_of(Import *import) {
     import_refuse(import, "the model does not say which opset it uses");
     return NULL;
   }
-  const OnnxRow *row = onnx_row_find(standard ? "" : node->domain, node->op_type);
-  const OpRow *op = row || !standard ? NULL : op_find_onnx(node->op_type);
-  if (op) {
-    OnnxRow *made = arena_new(&import->context->arena, OnnxRow);
-    *made = (OnnxRow){node->op_type, op->min_inputs, op->max_inputs,
-                      attributes_of(import->context, op->attrs), NULL};
-    row = made;
-  }
+  const OnnxRow *row = standard ? standard_row(import->context, node->op_type)
+                                : onnx_row_find(node->domain, node->op_type);
   if (!row) {
     import->importer->known_late |= strcmp(node->op_type, "NonMaxSuppression") == 0;
     import_refuse(import, "not supported; %s", advice(node));
@@ -411,8 +403,41 @@ static void import_as_it_is(Import *import) {
   const OpRow *row = op_find_onnx(import->node->op_type);
   Node *node = import_begin(import, row->name, import->inputs, import->input_count);
   for (int i = 0; i < import->node->attribute.count; i++)
-    set_attribute(import, node, &import->node->attribute.items[i]);
+    if (import_declares(import->row, import->node->attribute.items[i].name))
+      set_attribute(import, node, &import->node->attribute.items[i]);
   import_result(import, 0, import_add(import, node));
+}
+
+static void import_by_row(Import *import) {
+  import->row->import ? import->row->import(import) : import_as_it_is(import);
+}
+
+// Imports `node` as another operator of the standard.
+static void import_under(Import *import, OnnxNode *node, const char *op, Value **inputs,
+                         int count) {
+  Import inner = *import;
+  node->op_type = str_intern(import->context, op);
+  inner.node = node;
+  inner.row = standard_row(import->context, op);
+  inner.inputs = inputs;
+  inner.input_count = count;
+  import_by_row(&inner);
+  import->op_count = inner.op_count;
+}
+
+Value *import_through(Import *import, const char *op, Value **inputs, int count) {
+  Str name = str_format(import->context, "%s.%s", onnx_node_name(import->node), op);
+  OnnxNode node = *import->node;
+  for (int i = 0; i < count; i++)
+    if (!inputs[i]) return NULL;
+  node.output = (OnnxNames){.items = &name, .count = 1};
+  import_under(import, &node, op, inputs, count);
+  return scope_value(import->importer->scope, name);
+}
+
+void import_instead(Import *import, const char *op, Value **inputs, int count) {
+  OnnxNode node = *import->node;
+  import_under(import, &node, op, inputs, count);
 }
 
 static void poison_outputs(Import *import) {
@@ -442,6 +467,7 @@ void importer_node(Importer *importer, const OnnxNode *given) {
   *import = (Import){.importer = importer,
                      .context = importer->context,
                      .node = node,
+                     .user_op = node->op_type,
                      .pos = importer_pos(importer, name),
                      .name = name};
   map_put(&importer->result->operators, name, node->op_type);
@@ -452,6 +478,6 @@ void importer_node(Importer *importer, const OnnxNode *given) {
   else if (function)
     import_call(import, function);
   else if (import->row && check_node(import) && !import_fold(import))
-    import->row->import ? import->row->import(import) : import_as_it_is(import);
+    import_by_row(import);
   poison_outputs(import);
 }

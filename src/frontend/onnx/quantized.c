@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports ONNX operators on quantised numbers. Products are computed exactly, in int32, from
 // integers minus their zero points; the operator that quantises then scales and rounds.
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
 
@@ -90,10 +90,8 @@ static void import_matmul_integer(Import *import) {
 // Padding is 0 after the zero point is subtracted.
 static void import_conv_integer(Import *import) {
   Value *inputs[] = {import->inputs[0], import->inputs[1]};
-  if (!convolved(import, inputs, import_input(import, 2), import_input(import, 3))) return;
-  import->inputs = inputs;
-  import->input_count = 2;
-  onnx_row_find("", "Conv")->import(import);
+  if (convolved(import, inputs, import_input(import, 2), import_input(import, 3)))
+    import_instead(import, "Conv", inputs, 2);
 }
 
 // sum * (a * b) / y + zero
@@ -128,6 +126,48 @@ static void import_qlinear_conv(Import *import) {
                 requantized(import, sum, along(import, in[1], 0, 1), scale, in[6], in[7]));
 }
 
+// ---- Products of com.microsoft ----------------------------------------------------------------
+
+// sum * scale_a * scale_b + bias
+static Value *scaled(Import *import, Value *sum, Value *a, Value *b, Value *bias) {
+  sum = compose_cast(import, sum, DTYPE_FLOAT32);
+  sum = compose_binary(import, "multiply", sum, compose_binary(import, "multiply", a, b));
+  return bias ? compose_binary(import, "add", sum, bias) : sum;
+}
+
+static void import_matmul_integer_to_float(Import *import) {
+  Value **in = import->inputs;
+  Value *sum = product(import, in[0], import_input(import, 4), in[1], import_input(import, 5));
+  import_result(import, 0, scaled(import, sum, in[2], in[3], import_input(import, 6)));
+}
+
+// The right operand is [n, k] with trans_b, and its scale has one number for each n.
+static void import_qgemm(Import *import) {
+  Value **in = import->inputs, *operands[2], *bias = import_input(import, 6), *sum;
+  static const char *const keys[] = {"transA", "transB"};
+  for (int i = 0; i < 2; i++) {
+    operands[i] = in[3 * i];
+    if (operands[i]->rank != 2) {
+      import_refuse(import, "takes matrices");
+      return;
+    }
+    if (import_int(import, keys[i], 0))
+      operands[i] = compose_permute(import, operands[i], (const int64_t[]){1, 0});
+  }
+  sum = operands[0] && operands[1] ? product(import, operands[0], in[2], operands[1], in[5]) : NULL;
+  if (bias) sum = compose_binary(import, "add", sum, bias);
+  Value *a = along(import, in[1], 0, 1), *b = along(import, in[4], 1, 2);
+  if (import_has(import, "alpha"))
+    a = compose_number(import, "multiply", a, import_float(import, "alpha", 1));
+  if (!sum || !a || !b) return;
+  if (!import_input(import, 7))
+    import_result(import, 0, scaled(import, sum, a, b, NULL));
+  else if (!import_input(import, 8))
+    import_refuse(import, "has a scale of its result without a zero point");
+  else
+    import_result(import, 0, requantized(import, sum, a, b, in[7], in[8]));
+}
+
 // ---- Dynamic quantisation ---------------------------------------------------------------------
 
 static Value *reduced(Import *import, const char *op, Value *x) {
@@ -136,9 +176,13 @@ static Value *reduced(Import *import, const char *op, Value *x) {
 
 // The scale divides the range from the minimum to the maximum, 0 included, into 255 steps; for
 // zeros only it is 1.
-static void import_dynamic_quantize(Import *import) {
-  Value *x = import->inputs[0], *low = reduced(import, "min", x), *high = reduced(import, "max", x);
-  if (!low || !high) return;
+typedef struct Quantized {
+  Value *value, *scale, *point;
+} Quantized;
+
+static Quantized quantized_by_range(Import *import, Value *x) {
+  Value *low = reduced(import, "min", x), *high = reduced(import, "max", x);
+  if (!low || !high) return (Quantized){0};
   Value *zero = import_scalar(import, x, 0), *one = import_scalar(import, x, 1);
   Value *steps = import_scalar(import, x, 255);
   low = import_op(import, "minimum", low, zero);
@@ -156,9 +200,23 @@ static void import_dynamic_quantize(Import *import) {
   Value *inputs[] = {x, scale, point};
   Node *node = point ? import_begin(import, "quantize", inputs, 3) : NULL;
   if (node) node_set_string(import->context, node, "dtype", "uint8");
-  import_result(import, 0, node ? import_add(import, node) : NULL);
-  import_result(import, 1, scale);
-  import_result(import, 2, point);
+  return (Quantized){node ? import_add(import, node) : NULL, scale, point};
+}
+
+static void import_dynamic_quantize(Import *import) {
+  Quantized x = quantized_by_range(import, import->inputs[0]);
+  import_result(import, 0, x.value);
+  import_result(import, 1, x.scale);
+  import_result(import, 2, x.point);
+}
+
+// A product of floats with quantised weights, which quantises its left operand.
+static void import_dynamic_matmul(Import *import) {
+  Quantized a = quantized_by_range(import, import->inputs[0]);
+  if (!a.value || !a.scale) return;
+  Value *sum = product(import, a.value, a.point, import->inputs[1], import_input(import, 3));
+  import_result(import, 0,
+                scaled(import, sum, a.scale, import->inputs[2], import_input(import, 4)));
 }
 
 // ---- DynamicQuantizeLSTM ------------------------------------------------------------------------
@@ -193,19 +251,12 @@ static Value *lstm_weights(Import *import, int input, int scale, int zero) {
 // as well, to compute with integers; here they stay floats, which is more exact.
 static void import_dynamic_lstm(Import *import) {
   enum { LSTM_INPUTS = 8, WEIGHTS = 1, STATE_WEIGHTS = 2 };
-  OnnxNode node = *import->node;
-  Import inner = *import;
-  inner.inputs = arena_array(&import->context->arena, Value *, LSTM_INPUTS);
-  for (int i = 0; i < LSTM_INPUTS; i++) inner.inputs[i] = import_input(import, i);
-  inner.inputs[WEIGHTS] = lstm_weights(import, WEIGHTS, 8, 9);
-  inner.inputs[STATE_WEIGHTS] = lstm_weights(import, STATE_WEIGHTS, 10, 11);
-  if (!inner.inputs[WEIGHTS] || !inner.inputs[STATE_WEIGHTS]) return;
-  node.op_type = str_intern(import->context, "LSTM");
-  inner.node = &node;
-  inner.row = onnx_row_find("", "LSTM");
-  inner.input_count = LSTM_INPUTS;
-  inner.op_count = import->op_count;
-  inner.row->import(&inner);
+  Value **inputs = arena_array(&import->context->arena, Value *, LSTM_INPUTS);
+  for (int i = 0; i < LSTM_INPUTS; i++) inputs[i] = import_input(import, i);
+  inputs[WEIGHTS] = lstm_weights(import, WEIGHTS, 8, 9);
+  inputs[STATE_WEIGHTS] = lstm_weights(import, STATE_WEIGHTS, 10, 11);
+  if (inputs[WEIGHTS] && inputs[STATE_WEIGHTS])
+    import_instead(import, "LSTM", inputs, LSTM_INPUTS);
 }
 
 #define CONV_ATTRIBUTES                                                                            \
@@ -214,15 +265,23 @@ static void import_dynamic_lstm(Import *import) {
 const OnnxRow onnx_quantized_rows[] = {
     {"ConvInteger", 2, 4, CONV_ATTRIBUTES, import_conv_integer},
     {"DequantizeLinear", 2, 3, "axis:int block_size:int output_dtype:int", import_dequantize},
+    {"DequantizeLinear", 2, 3, "axis:int block_size:int", import_dequantize,
+     .domain = "com.microsoft"},
     {"DynamicQuantizeLinear", 1, 1, NULL, import_dynamic_quantize},
     {"DynamicQuantizeLSTM", 3, 12,
      "activation_alpha:floats activation_beta:floats activations:strings clip:float "
      "direction:string hidden_size:int input_forget:int",
      import_dynamic_lstm, .domain = "com.microsoft"},
+    {"DynamicQuantizeMatMul", 3, 5, NULL, import_dynamic_matmul, .domain = "com.microsoft"},
     {"MatMulInteger", 2, 4, NULL, import_matmul_integer},
+    {"MatMulIntegerToFloat", 4, 7, NULL, import_matmul_integer_to_float,
+     .domain = "com.microsoft"},
+    {"QGemm", 6, 9, "alpha:float transA:int transB:int", import_qgemm, .domain = "com.microsoft"},
     {"QLinearConv", 8, 9, CONV_ATTRIBUTES, import_qlinear_conv},
     {"QLinearMatMul", 8, 8, NULL, import_qlinear_matmul},
     {"QuantizeLinear", 2, 3, "axis:int block_size:int output_dtype:int precision:int saturate:int",
      import_quantize},
+    {"QuantizeLinear", 2, 3, "axis:int block_size:int", import_quantize,
+     .domain = "com.microsoft"},
     {0},
 };
