@@ -147,6 +147,8 @@ typedef struct Map {
 } Map;
 
 Map map_new(Arena *arena);
+Map map_for(Arena *arena, int count); // likewise, with room for so many entries
+void map_clear(Map *map);             // removes all entries; their room is used again
 Map map_copy(Arena *arena, const Map *map);
 void map_set(Map *map, uint64_t key, void *value);
 void *map_get(const Map *map, uint64_t key); // NULL when absent

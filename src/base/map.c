@@ -12,8 +12,26 @@ uint64_t hash_bytes(const void *data, size_t size) {
 
 // ---- Map
 
+// A map of few entries has no slots: the entries are searched.
+enum { FEW_ENTRIES = 8 };
+
 Map map_new(Arena *arena) {
   return (Map){.arena = arena};
+}
+
+Map map_for(Arena *arena, int count) {
+  Map map = map_new(arena);
+  if (count <= FEW_ENTRIES) return map;
+  map.slot_count = 4 * FEW_ENTRIES;
+  while (map.slot_count < 2 * count) map.slot_count *= 2;
+  map.slots = arena_array(arena, int32_t, map.slot_count);
+  array_reserve(arena, (void **)&map.entries, &map.capacity, count, sizeof *map.entries);
+  return map;
+}
+
+void map_clear(Map *map) {
+  if (map->slots) memset(map->slots, 0, sizeof *map->slots * (size_t)map->slot_count);
+  map->count = 0;
 }
 
 static int32_t *slot_of(const Map *map, uint64_t key) {
@@ -22,9 +40,6 @@ static int32_t *slot_of(const Map *map, uint64_t key) {
     i = (i + 1) & (uint64_t)(map->slot_count - 1);
   return &map->slots[i];
 }
-
-// A map of few entries has no slots: the entries are searched.
-enum { FEW_ENTRIES = 8 };
 
 static MapEntry *entry_of(const Map *map, uint64_t key) {
   if (map->slot_count) {
@@ -103,42 +118,54 @@ void **map_place(Map *map, const WordKey *key) {
 
 // ---- Interned strings
 
+// A string and what tells it from most others without reading it.
+typedef struct InternedString {
+  const char *text; // NULL: the slot is free
+  uint64_t hash;
+  size_t size;
+} InternedString;
+
 typedef struct Interner {
-  const char **slots;
+  InternedString *slots;
   size_t count, capacity; // a power of two
 } Interner;
 
 void interner_create(Context *context) {
   Interner *strings = arena_new(&context->lasting, Interner);
   strings->capacity = 256;
-  strings->slots = arena_array(&context->lasting, const char *, strings->capacity);
+  strings->slots = arena_array(&context->lasting, InternedString, strings->capacity);
   context->strings = strings;
 }
 
-static const char **string_slot(const Interner *strings, const char *s, size_t n) {
-  size_t i = hash_bytes(s, n) & (strings->capacity - 1);
-  while (strings->slots[i] && (strlen(strings->slots[i]) != n || memcmp(strings->slots[i], s, n)))
-    i = (i + 1) & (strings->capacity - 1);
-  return &strings->slots[i];
+// The slot of a string with the same characters, or a free one.
+static InternedString *string_slot(const Interner *strings, const InternedString *like) {
+  for (uint64_t i = like->hash;; i++) {
+    InternedString *slot = &strings->slots[i & (strings->capacity - 1)];
+    if (!slot->text) return slot;
+    if (slot->hash == like->hash && slot->size == like->size &&
+        !memcmp(slot->text, like->text, like->size))
+      return slot;
+  }
 }
 
 static void strings_grow(Context *context, Interner *strings) {
   Interner old = *strings;
   strings->capacity *= 2;
-  strings->slots = arena_array(&context->lasting, const char *, strings->capacity);
+  strings->slots = arena_array(&context->lasting, InternedString, strings->capacity);
   for (size_t i = 0; i < old.capacity; i++)
-    if (old.slots[i]) *string_slot(strings, old.slots[i], strlen(old.slots[i])) = old.slots[i];
+    if (old.slots[i].text) *string_slot(strings, &old.slots[i]) = old.slots[i];
 }
 
 Str str_intern_n(Context *context, const char *s, size_t n) {
   const void *zero = memchr(s, 0, n);
   if (zero) n = (size_t)((const char *)zero - s);
   Interner *strings = context->strings;
-  const char **slot = string_slot(strings, s, n);
-  if (*slot) return *slot;
+  InternedString key = {s, hash_bytes(s, n), n};
+  InternedString *slot = string_slot(strings, &key);
+  if (slot->text) return slot->text;
   char *copy = arena_alloc(&context->lasting, n + 1);
   memcpy(copy, s, n);
-  *slot = copy;
+  *slot = (InternedString){copy, key.hash, key.size};
   if (++strings->count * 2 > strings->capacity) strings_grow(context, strings);
   return copy;
 }

@@ -79,7 +79,7 @@ static void find_reads(StageGraph *s, Stage *stage) {
 
 // Sets the indices of the tensors, and finds them by their buffers.
 static void number_tensors(StageGraph *s) {
-  s->by_buffer = map_new(&s->context->arena);
+  map_clear(&s->by_buffer);
   for (int i = 0; i < s->tensors.count; i++) {
     s->tensors.items[i]->index = i;
     map_put(&s->by_buffer, s->tensors.items[i]->buffer, s->tensors.items[i]);
@@ -179,8 +179,8 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
   StageGraph *s = arena_new(&context->arena, StageGraph);
   s->context = context;
   s->graph = graph;
-  s->by_buffer = map_new(&context->arena);
-  Building b = {s, te_new(context), map_new(&context->arena)};
+  s->by_buffer = map_for(&context->arena, graph->nodes.count);
+  Building b = {s, te_new(context), map_for(&context->arena, graph->nodes.count)};
   for (int i = 0; i < graph->param_count; i++) {
     StageTensor *tensor = value_tensor(&b, graph->params[i]);
     tensor->input = i;

@@ -136,7 +136,7 @@ Node *node_new(Context *context, NodeKind kind, const char *op, const char *name
 }
 
 Map graph_users(Arena *arena, const GraphFunc *graph) {
-  Map users = map_new(arena);
+  Map users = map_for(arena, graph->nodes.count);
   for (int i = 0; i < graph->nodes.count; i++) {
     Node *node = graph->nodes.items[i];
     for (int j = 0; j < node->input_count; j++) {

@@ -78,7 +78,7 @@ static void place_in_place(Arena *arena, Map *places, const GraphFunc *graph) {
 }
 
 Map node_kernels(Context *context, const GraphFunc *graph, const Plan *plan) {
-  Map places = map_new(&context->arena);
+  Map places = map_for(&context->arena, graph->nodes.count);
   place_computed(&context->arena, &places, plan);
   place_folded(&context->arena, &places, graph);
   place_in_place(&context->arena, &places, graph);

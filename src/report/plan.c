@@ -368,10 +368,11 @@ static void add_bilinear(Gathering *g) {
 PlanReport plan_report_new(const Program *program, Arena *results) {
   PlanReport report = {.context = program->context, .program = program, .plan = program->plan};
   Arena *arena = &program->context->arena;
+  int tensors = program->plan->stages->tensors.count, kernels = program->plan->kernels.count;
   Gathering g = {.report = &report,
                  .arena = results,
-                 .uses = map_new(arena),
-                 .numbers = map_new(arena),
+                 .uses = map_for(arena, tensors),
+                 .numbers = map_for(arena, tensors + kernels),
                  .names = map_new(arena)};
   report.data.machine = arena_text(results, program->options.machine.level_name);
   report.data.policy = policy_name(program->options.policy);

@@ -52,6 +52,27 @@ static void test_map_keeps_order(void **state) {
   context_free(context);
 }
 
+static void test_map_with_room_grows_and_is_cleared(void **state) {
+  (void)state;
+  static const int rooms[] = {0, 1, 8, 9, 100, 5000};
+  Context *context = context_new();
+  for (int r = 0; r < 6; r++) {
+    Map map = map_for(&context->arena, rooms[r]);
+    for (int round = 0; round < 3; round++) {
+      int count = round == 1 ? 5 : 1000; // no more than FEW_ENTRIES in a map with slots, too
+      for (int i = 0; i < count; i++) map_set(&map, (uint64_t)i * 7919, (void *)(uintptr_t)(i + 1));
+      assert_int_equal(map.count, count);
+      for (int i = 0; i < count; i++)
+        assert_ptr_equal(map_get(&map, (uint64_t)i * 7919), (void *)(uintptr_t)(i + 1));
+      assert_false(map_has(&map, 5));
+      map_clear(&map);
+      assert_int_equal(map.count, 0);
+      assert_false(map_has(&map, 0));
+    }
+  }
+  context_free(context);
+}
+
 static void test_strings_are_interned(void **state) {
   (void)state;
   Context *context = context_new();
@@ -327,6 +348,7 @@ static void test_digests_are_those_of_xxh3(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_map_keeps_order),
+      cmocka_unit_test(test_map_with_room_grows_and_is_cleared),
       cmocka_unit_test(test_keys_of_words),
       cmocka_unit_test(test_strings_are_interned),
       cmocka_unit_test(test_floored_division),

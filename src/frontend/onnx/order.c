@@ -199,7 +199,9 @@ static IntArray sorted(NodeOrder *order) {
 
 IntArray importer_order(Importer *importer, const OnnxNodes *nodes) {
   NodeOrder order = {
-      .importer = importer, .nodes = nodes, .producers = map_new(&importer->context->arena)};
+      .importer = importer,
+      .nodes = nodes,
+      .producers = map_for(&importer->context->arena, nodes->count)};
   IntArray result = {0};
   collect_needs(&order);
   check_names(&order);

@@ -49,7 +49,7 @@ bool scope_is_absent(const ImportScope *scope, Str name) {
 void scope_give(Importer *importer, Str name, Value *value) {
   ImportScope *scope = importer->scope;
   if (!map_contains(&importer->named, value))
-    value->name = str_format(importer->context, "%s%s", scope->path, name);
+    value->name = *scope->path ? str_format(importer->context, "%s%s", scope->path, name) : name;
   if (!scope->caller) map_put(&importer->named, value, name);
   map_put(&scope->values, name, value);
 }
