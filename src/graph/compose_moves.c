@@ -190,7 +190,8 @@ static bool compose_with_producer(StageGraph *s, Stage *stage) {
 }
 
 void stage_graph_compose_moves(StageGraph *s) {
+  bool changed = false;
   for (int i = 0; i < s->stages.count; i++)
-    while (compose_with_producer(s, s->stages.items[i])) continue;
-  stage_graph_prune(s);
+    while (compose_with_producer(s, s->stages.items[i])) changed = true;
+  if (changed) stage_graph_prune(s);
 }

@@ -34,6 +34,13 @@ static void give_result(StageGraph *s, Stage *stage, ConstData *result) {
   s->folded_stages++;
 }
 
+// The stages after the first ones have been taken out of the graph.
+static void keep_first(StageGraph *s, int kept) {
+  if (kept == s->stages.count) return;
+  s->stages.count = kept;
+  stage_graph_prune(s);
+}
+
 // ---- Before stages become parts of others ------------------------------------------------------
 
 // The most iterations of one stage, and of all, that are computed before stages become parts of
@@ -68,8 +75,7 @@ PtrArray stage_graph_take_small_constants(StageGraph *s) {
     give_result(s, stage, result);
     take(s, stage, &taken);
   }
-  s->stages.count = kept;
-  stage_graph_prune(s);
+  keep_first(s, kept);
   return taken;
 }
 
@@ -118,7 +124,6 @@ PtrArray stage_graph_take_constants(StageGraph *s) {
       s->stages.items[kept++] = stage;
     }
   }
-  s->stages.count = kept;
-  stage_graph_prune(s);
+  keep_first(s, kept);
   return taken;
 }

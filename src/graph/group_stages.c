@@ -584,7 +584,7 @@ void stage_graph_offer_members(StageGraph *s) {
     if (stage->member_count) offer_members(s, stage);
     array_push(&s->context->arena, &s->stages, stage);
   }
-  stage_graph_connect(s);
+  if (s->stages.count > before.stages.count) stage_graph_connect(s);
 }
 
 bool stage_graph_is_small(const StageGraph *s) {

@@ -100,6 +100,7 @@ static Expr *compute_indices(Rewriter *rewriter, Expr *e) {
 }
 
 void stage_graph_compute_tables(StageGraph *s) {
+  bool changed = false;
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
     Rewriter rewriter = {.context = s->context, .env = s, .expr = compute_indices};
@@ -109,6 +110,7 @@ void stage_graph_compute_tables(StageGraph *s) {
     value = stage_simplify(s->context, stage->te, value);
     stage->te = te_with_value(s->context, stage->te, value);
     stage_graph_reread(s, stage);
+    changed = true;
   }
-  stage_graph_prune(s);
+  if (changed) stage_graph_prune(s);
 }

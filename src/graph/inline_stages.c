@@ -553,19 +553,26 @@ static void inline_by_turning(StageGraph *graph, Stage *view) {
   stage_graph_detach(graph, view);
 }
 
+// Inlines the stages of one kind in this way. Are there any?
+static bool inline_all(StageGraph *s, bool is_one(const Stage *), InlineInReader *inlined) {
+  bool any = false;
+  for (int i = 0; i < s->stages.count; i++) {
+    if (!is_one(s->stages.items[i])) continue;
+    inline_in_readers(s, s->stages.items[i], inlined);
+    any = true;
+  }
+  return any;
+}
+
 void stage_graph_inline_views(StageGraph *s) {
-  for (int i = 0; i < s->stages.count; i++)
-    if (stage_is_view(s->stages.items[i]))
-      inline_in_readers(s, s->stages.items[i], reading_through);
+  if (!inline_all(s, stage_is_view, reading_through)) return;
   for (int i = 0; i < s->stages.count; i++)
     if (stage_is_view(s->stages.items[i])) inline_by_turning(s, s->stages.items[i]);
   stage_graph_prune(s);
 }
 
 void stage_graph_inline_padding(StageGraph *s) {
-  for (int i = 0; i < s->stages.count; i++)
-    if (is_padding(s->stages.items[i])) inline_in_readers(s, s->stages.items[i], padded_inside);
-  stage_graph_prune(s);
+  if (inline_all(s, is_padding, padded_inside)) stage_graph_prune(s);
 }
 
 // ---- Constants of one element ------------------------------------------------------------------
@@ -600,7 +607,16 @@ Expr *stage_with_literals(const StageGraph *s, Expr *value) {
   return rewrite_expr(&rewriter, value);
 }
 
+static bool has_literals(const StageGraph *s) {
+  for (int i = 0; i < s->tensors.count; i++) {
+    const ConstData *data = s->tensors.items[i]->data;
+    if (data && literal_of(s->context, data)) return true;
+  }
+  return false;
+}
+
 void stage_graph_inline_scalars(StageGraph *s) {
+  if (!has_literals(s)) return;
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
     const TeStage *before = stage->te;
@@ -732,6 +748,7 @@ static TeStage *computing_both(StageGraph *s, const Stage *stage, const Stage *r
 }
 
 void stage_graph_inline_intermediates(StageGraph *s, const HostMachine *machine) {
+  bool any = false;
   stage_graph_find_constants(s);
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i], *user = reader_in_place(stage);
@@ -749,8 +766,9 @@ void stage_graph_inline_intermediates(StageGraph *s, const HostMachine *machine)
     user->parts = stage_parts_together(s, stage, user->parts);
     stage_graph_reread(s, user);
     stage_graph_detach(s, stage);
+    any = true;
   }
-  stage_graph_prune(s);
+  if (any) stage_graph_prune(s);
 }
 
 // ---- Bytes -------------------------------------------------------------------------------------

@@ -324,6 +324,7 @@ void stage_graph_offer_stored(StageGraph *s) {
     array_push(r.arena, &r.stages, stage);
   }
   s->fusions_decided -= count_offered(&r);
+  if (r.stages.count == s->stages.count) return;
   memset(&s->stages, 0, sizeof s->stages);
   for (int i = 0; i < r.stages.count; i++) array_push(r.arena, &s->stages, r.stages.items[i]);
   stage_graph_connect(s);
