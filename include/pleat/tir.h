@@ -120,6 +120,18 @@ typedef struct PleatPrintOptions {
  * is owned. */
 int pleat_module_print(const PleatModule *module, const PleatPrintOptions *options, char **text,
                        PleatMessages **messages);
+/* Where a function or statement of a module came from. */
+typedef struct PleatPlace {
+  const char *file;
+  int line, column, width; /* from 1, in bytes */
+  const char *source;      /* the line, without its end */
+} PleatPlace;
+
+/* Where the statement came from that stands in a line of the text which pleat_module_print makes of
+ * the module without options: lines from 1. *place is owned, freed with pleat_free, and NULL when
+ * that is not known. It serves messages about a printed module, such as those of compiling it. */
+int pleat_module_place(const PleatModule *module, int line, PleatPlace **place,
+                       PleatMessages **messages);
 /* The module as a JSON object, for a program that reads it node by node:
  *
  *   "nodes"      a list of all nodes. A node is an object with "type", such as "For" or "Add", and

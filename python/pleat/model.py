@@ -11,6 +11,7 @@
 Arrays that are contiguous and have the model's type are passed without a copy.
 """
 import collections
+import contextlib
 import functools
 import inspect
 import os
@@ -21,6 +22,7 @@ from pleat._library import Lazy, PleatError, _lib, ffi
 from pleat._nvrtc import find_nvrtc
 from pleat._request import Hooks, Pool, PleatCancelled, PleatFault, check_status, together
 from pleat.operators import Operators
+from pleat.places import located, title_of
 from pleat.report import measured, planned, tensor_planned, verified
 
 np = Lazy("numpy")
@@ -210,6 +212,17 @@ def _tensors(arrays, keep):
     return tensors
 
 
+@contextlib.contextmanager
+def _locating(model):
+    """Errors about the script of a module or function name the places that it came from."""
+    try:
+        yield
+    except PleatError as error:
+        if not hasattr(model, "_handle"):
+            raise
+        raise located(error, model) from None
+
+
 def _request_of(model, options):
     """The request for a model with the options of Model."""
     return _fill_request(model, **options)
@@ -224,7 +237,7 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
     if hasattr(model, "__script__"):  # a module or function of TVMScript
         if not hasattr(model, "script"):
             raise TypeError(f"expected a model, a module or a function, not {model!r}")
-        title = f"script of {getattr(model, '__name__', 'the module')}"
+        title = title_of(model)
         model, func = model.script().encode(), func or ""
     if target == "cuda":
         find_nvrtc()
@@ -251,6 +264,8 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
 
 class _Runner:
     """An object that runs on arrays: a model, or a session of one."""
+
+    _program = None  # the module or function that was compiled
 
     def __repr__(self):
         def row(arguments):
@@ -284,7 +299,8 @@ class _Runner:
         ins, outs = map(_pointed, self._tensors, (given, results))
         messages = ffi.new("PleatMessages **")
         status = self._run(ins, len(given), outs, len(results), messages)
-        check_status(status, messages, self._pool)
+        with _locating(self._program):
+            check_status(status, messages, self._pool)
         return results
 
     def profile(self, inputs=None, repeat=10, *, seed=0, progress=None):
@@ -515,7 +531,9 @@ class Model(_Runner):
         self._pool, self._operators = request.pool, request.operators
         compiled, messages = ffi.new("PleatModel **"), ffi.new("PleatMessages **")
         status = _lib.pleat_model_compile(request.struct, compiled, messages)
-        self.messages = check_status(status, messages, request.hooks)
+        self._program = model if hasattr(model, "_handle") else None
+        with _locating(model):
+            self.messages = check_status(status, messages, request.hooks)
         self._take(compiled[0])
 
     def _take(self, model):
@@ -694,13 +712,15 @@ def plan(model, **options):
     """The plan of a model, without compiling it, as a pleat.Plan: its kernels, rewrites and tensors
     with their layouts, reasons and prices; print it to see a table. It is also a dictionary with
     the fields of `pleat plan --json`, which pleat.h describes. The options are those of Model."""
-    return planned(_request_of(model, options))
+    with _locating(model):
+        return planned(_request_of(model, options))
 
 
 def plan_tensor(model, tensor, **options):
     """A tensor of a plan, as a pleat.TensorPlan: its uses, and what a run would cost with each other
     layout of it, or what forbids the layout. "t=NCHW8c" asks for the price of any layout of t."""
-    return tensor_planned(_request_of(model, options), tensor)
+    with _locating(model):
+        return tensor_planned(_request_of(model, options), tensor)
 
 
 def _named_tensors(values, keep):
@@ -755,7 +775,8 @@ def verify(model, inputs=None, *, seed=0, rtol=0, atol=0, max_ulp=0, exact=False
         "size": ffi.sizeof("PleatVerifyOptions"), "inputs": given, "input_count": len(given),
         "seed": seed, "rtol": rtol, "atol": atol, "max_ulp": max_ulp, "exact": exact,
         "definitions": definitions, "expected": wanted, "expected_count": len(wanted)})
-    return verified(request, how)
+    with _locating(model):
+        return verified(request, how)
 
 
 def write(model, path, *, target=None, weights=None, openmp=False, lowered=False, annotate=False,
@@ -780,7 +801,8 @@ def write(model, path, *, target=None, weights=None, openmp=False, lowered=False
                                           "annotate": annotate, **texts})
     messages = ffi.new("PleatMessages **")
     status = _lib.pleat_write(request.struct, how, os.fsencode(path), messages)
-    return check_status(status, messages, request.hooks)
+    with _locating(model):
+        return check_status(status, messages, request.hooks)
 
 
 compile.__signature__ = inspect.signature(Model)

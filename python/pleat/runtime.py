@@ -24,6 +24,7 @@ from pleat._library import Lazy, PleatError, _lib, ffi
 from pleat._request import check_status
 from pleat.ir._module import BaseFunc, IRModule, print_handle
 from pleat.ir.op import lower_intrinsics
+from pleat.places import located
 from pleat.script._parse import parse
 from pleat.tir.lowering import with_added_passes
 
@@ -342,7 +343,7 @@ class Function:
             try:
                 check_status(status, messages, model._pool)
             except PleatError as error:
-                raise _of_kind(error) from None
+                raise _of_kind(located(error, model._program) if model._program else error) from None
             return self._value(value)
         return run, keep + [model]
 
@@ -701,34 +702,41 @@ def _result(node):
     return None if node.ret_type in (None, "", "void") else str(node.ret_type)
 
 
-def _compiler(module, name, calls, options):
+def _compiler(module, name, calls, options, origins):
     def compiled(sizes):
         from pleat.model import Model
         function = module[name].specialize(sizes) if sizes else module[name]
+        function._origins = origins
         if not calls:
             return Model(function, **options)
         whole = module.clone()
         whole[name] = function
+        whole._origins = origins
         return Model(whole, func=name, **options)
     return compiled
 
 
-def _functions(text, options, at_once):
+def _functions(text, options, at_once, origin=None):
     """The programs of a printed module that can be called, by their names. With `at_once`, those whose
-    sizes are known are compiled now."""
+    sizes are known are compiled now. `origin` is the handle of the module that was printed; None: it is not
+    known."""
     from pleat.tir.node_table import function_nodes
-    printed = IRModule(handle=parse(text, "module"))  # with the names that are printed
+    title = "script of the module"
+    origins = [(title, origin)] if origin is not None else []
+    printed = IRModule(handle=parse(text, title))  # with the names that are printed
     nodes = function_nodes(printed._handle)
     if any("calling_conv" in node.attrs for node in nodes.values()):
         from pleat.tir.transform import UnpackApi
-        printed = IRModule(handle=parse(print_handle(UnpackApi()(printed)._handle), "module"))
+        unpacked = UnpackApi()(printed)._handle
+        origins.insert(0, ("script of the unpacked module", unpacked))
+        printed = IRModule(handle=parse(print_handle(unpacked), origins[0][0]))
         nodes = function_nodes(printed._handle)
     if not nodes:
         raise PleatError("the module has no tensor program; pleat.compile compiles graphs")
     hosts = {name for name, node in nodes.items() if _calls_python(printed[name], node)}
     calls = {name: _callees(node, nodes.keys()) for name, node in nodes.items()}
     called = set().union(*calls.values())
-    return {name: _function(printed, name, node, calls[name], options, at_once, name in hosts)
+    return {name: _function(printed, name, node, calls[name], options, at_once, name in hosts, origins)
             for name, node in nodes.items()
             if name not in called or not _is_helper(printed[name], node)}
 
@@ -738,9 +746,9 @@ def _calls_python(function, node):
     return "call_packed(" in function.script() and calls_python(node)
 
 
-def _function(module, name, node, calls, options, at_once, calls_python):
+def _function(module, name, node, calls, options, at_once, calls_python, origins):
     if not calls_python:
-        return Function(name, _parameters(node), _compiler(module, name, calls, options), at_once,
+        return Function(name, _parameters(node), _compiler(module, name, calls, options, origins), at_once,
                         _result(node))
     from pleat.host import HostProgram
     if calls:
@@ -792,7 +800,7 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
                "quick": quick, "cache": cache, "unchecked": unchecked}
     if target in DEVICES:
         options["target"] = target
-    functions = _functions(text, options, target != "cuda")
+    functions = _functions(text, options, target != "cuda", mod._handle)
     module = Module(functions, text, target, options)
     if target == "cuda":
         module.get_source()  # refuses what the target cannot take

@@ -824,7 +824,8 @@ static bool add_functions(NodesMaking *m, const json_t *functions, Module *modul
 
 static Module *checked_again(Context *context, const Module *made) {
   Text text = module_text(context, made);
-  Module *read = script_parse(context, source_file_new(context, "nodes", text.data, text.size));
+  Module *read =
+      script_parse(context, source_file_new(context, "script of the nodes", text.data, text.size));
   IrDifference difference;
   for (int i = 0; read && i < read->funcs.count; i++)
     read->funcs.items[i].prim->is_newer = made->funcs.items[i].prim->is_newer;

@@ -111,9 +111,9 @@ int pleat_module_rename(const PleatModule *module, const char *function, const c
 
 typedef struct UpdateCall {
   ModuleCall call;
-  const Module *other; // in the same store; otherwise NULL
-  const PleatModule *from;
-  const char *text; // of the other module
+  const Module *other;     // in the same store; otherwise NULL
+  const PleatModule *from; // the other module; in take_functions, that which takes its functions
+  const char *text;        // of the other module
 } UpdateCall;
 
 static bool has_function(const PleatModule *module, Str name) {
@@ -136,8 +136,8 @@ static Module *read_among(const UpdateCall *call) {
   if (others->funcs.count && !*pleat_module_name(call->from))
     script_print_module(context, others, &text, NULL);
   text_puts(&text, call->text);
-  Module *all =
-      script_parse(context, source_file_copy(context, "module", text_string(&text), text.size));
+  Module *all = script_parse(
+      context, source_file_copy(context, "script of the module", text_string(&text), text.size));
   if (!all) return NULL;
   Module *result = module_copy(context, all, false);
   for (int i = 0; i < all->funcs.count; i++)
@@ -157,12 +157,31 @@ static void update(void *arg) {
   finish(&call->call, result);
 }
 
+// A module without contents takes the functions as they are, in their store, with their positions.
+static void take_functions(void *arg) {
+  UpdateCall *call = arg;
+  Context *context = call->call.context;
+  Module *result = module_copy(context, call->call.on->module, true);
+  result->name = str_intern(context, pleat_module_name(call->from));
+  result->attrs = (Attrs){0};
+  result->infos = NULL;
+  finish(&call->call, result);
+}
+
+static bool has_contents(const Module *module) {
+  return module->funcs.count || module->attrs.count || module->infos;
+}
+
 // Modules of different stores share no memory, so the other one is printed and read.
 int pleat_module_update(const PleatModule *module, const PleatModule *other, PleatModule **result,
                         PleatMessages **messages) {
   if (result) *result = NULL;
   if (!module || !other) return module_refuse_null(messages);
   UpdateCall call = {.call = {.on = module, .body = update}, .from = other};
+  if (!has_contents(module->module)) {
+    call = (UpdateCall){.call = {.on = other, .body = take_functions}, .from = module};
+    return module_call_transform(&call, result, messages);
+  }
   char *text = NULL;
   if (other->store == module->store) {
     call.other = other->module;

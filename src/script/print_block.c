@@ -278,6 +278,7 @@ void print_prim_func(Printer *printer, const PrimFunc *func) {
   Text *out = printer->out;
   find_handles(printer, func);
   print_decorator(printer, func);
+  printer_note_place(printer, func->pos);
   printer_line(printer);
   text_printf(out, "def %s(", printer_valid_name(printer, func->name));
   int column = printer_column(printer);

@@ -21,6 +21,12 @@ void printer_line(Printer *printer) {
   text_pad(printer->out, ' ', printer->indent * 4);
 }
 
+void printer_note_place(Printer *printer, SourcePos pos) {
+  ScriptPlaces *places = printer->options.places;
+  if (places && pos.file)
+    array_push(printer->arena, places, ((ScriptPlace){printer->out->size + 1, pos}));
+}
+
 int printer_column(const Printer *printer) {
   size_t at = printer->out->size;
   while (at > 0 && printer->out->data[at - 1] != '\n') at--;

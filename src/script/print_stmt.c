@@ -552,6 +552,7 @@ void print_stmt(Printer *printer, const Stmt *s, bool is_last) {
     return;
   }
   if (printer->options.annotate) print_logical(printer, s);
+  printer_note_place(printer, s->pos);
   if (s->kind != STMT_DECL_BUFFER && s->kind != STMT_ATTR) printer_line(printer);
   forms[s->kind](printer, s, is_last);
 }

@@ -35,6 +35,8 @@ int printer_column(const Printer *printer);                 // number of charact
 Str printer_valid_name(Printer *printer, const char *name); // a valid name of Python
 void print_parameter(Printer *printer, int column, bool is_first, const char *text);
 void printer_line(Printer *printer); // starts a line at the indentation
+// Notes that what stands in the next line came from there.
+void printer_note_place(Printer *printer, SourcePos pos);
 Str printer_define(Printer *printer, const void *object, Str name); // until its scope ends
 Str printer_define_buffer(Printer *printer, const Buffer *buffer);
 Str printer_name(Printer *printer, const void *object, Str otherwise);

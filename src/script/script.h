@@ -7,10 +7,18 @@
 #include "ir/graph.h"
 #include "script/python.h"
 
+// Where a function or statement begins in the printed text, and where it came from.
+typedef struct ScriptPlace {
+  size_t offset;
+  SourcePos pos;
+} ScriptPlace;
+typedef Array(ScriptPlace) ScriptPlaces;
+
 typedef struct ScriptOptions {
-  bool newer;      // the names of TVM in 2026: T.sblock, tirx
-  bool no_imports; // leave out the lines that import the dialects
-  bool annotate;   // write the logical accesses of flat ones as comments
+  bool newer;           // the names of TVM in 2026: T.sblock, tirx
+  bool no_imports;      // leave out the lines that import the dialects
+  bool annotate;        // write the logical accesses of flat ones as comments
+  ScriptPlaces *places; // gets those of functions and statements, in their order; NULL: none
 } ScriptOptions;
 
 // A script may use names of the program around it, such as the Python function that it is in.

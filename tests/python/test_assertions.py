@@ -48,7 +48,7 @@ def test_failed_assertions(target):
     run["fill"](a, 16)
     assert a.tolist() == list(range(1, 17))
     for n in (17, 1 << 30):
-        with pytest.raises(pleat.PleatError, match="script of fill:5:5: assertion failed: n is too large"):
+        with pytest.raises(pleat.PleatError, match="error: assertion failed: n is too large"):
             run["fill"](a, n)
     run["parallel"](a, b, 3)
     assert (a == 3).all() and (b == 3).all()

@@ -3,6 +3,8 @@
 measured, shown, exported and loaded."""
 import ctypes
 import os
+import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -393,13 +395,51 @@ def test_other_arrays_are_refused_with_what_to_do(adding):
         pleat.build(pointers, cache=False)
 
 
-def test_what_cannot_be_compiled_is_refused_at_its_printed_line():
-    @T.prim_func
-    def beyond(A: T.Buffer((4,), "float32")):
-        for i in range(5):
-            A[i] = T.float32(1)
+@T.prim_func
+def beyond(A: T.Buffer((4,), "float32")):
+    for i in range(5):
+        A[i] = T.float32(1)
+
+
+@T.prim_func
+def beyond_free(a: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n,), "float32")
+    A[n] = T.float32(1)
+
+
+def place_of(text):
+    """How messages begin that are about the line of this file with this text."""
+    lines = pathlib.Path(__file__).read_text().splitlines()
+    number, line = next((i, line) for i, line in enumerate(lines, 1) if line.strip() == text)
+    return re.escape(f"{__file__}:{number}:{line.index(text) + 1}: error: ")
+
+
+@pytest.mark.parametrize("made", [
+    lambda: pleat.build(beyond, cache=False), lambda: pleat.compile(beyond, cache=False),
+    lambda: pleat.Model(beyond, cache=False), lambda: pleat.verify(beyond),
+    lambda: pleat.build(pleat.IRModule({"main": beyond}), cache=False)])
+def test_what_cannot_be_compiled_is_refused_at_its_line(made):
+    text = "A[i] = T.float32(1)"
+    with pytest.raises(pleat.PleatError, match=place_of(text) + ".*out(side)? of") as caught:
+        made()
+    assert f"| {'        '}{text}\n" in str(caught.value) and caught.value.messages[0].file == __file__
+
+
+def test_errors_of_runs_are_at_their_lines():
+    run = pleat.build(gather, cache=False)
+    table, index = np.zeros(5, "float32"), np.full(3, 7, "int32")
+    with pytest.raises(pleat.PleatError, match=place_of("result[i] = table[index[i]]")):
+        run(table, index, np.zeros(3, "float32"))
+    with pytest.raises(pleat.PleatError, match=place_of("A[n] = T.float32(1)")):
+        pleat.build(beyond_free, cache=False)(np.zeros(4, "float32"), 4)
+
+
+def test_errors_of_programs_without_a_file_show_their_script():
+    both = pleat.IRModule({"beyond": pleat.script.from_source(beyond.script()), "add": add})
+    assert "script:6:9" in str(pytest.raises(pleat.PleatError, pleat.build, both["beyond"]).value)
+    made = pleat.IRModule({"add": add, "beyond": beyond})  # beyond is printed and read again
     with pytest.raises(pleat.PleatError, match="script of beyond:6:9: error: .*out of bounds"):
-        pleat.build(beyond, cache=False)
+        pleat.build(made, cache=False)
 
 
 def test_what_is_no_program_is_refused():

@@ -96,6 +96,40 @@ static void test_parts(void **state) {
   pleat_module_free(NULL);
 }
 
+static PleatPlace *place_at(const PleatModule *module, int line) {
+  PleatPlace *place;
+  PleatMessages *messages;
+  int status = pleat_module_place(module, line, &place, &messages);
+  expect_ok(status, messages);
+  return place;
+}
+
+static void test_places(void **state) {
+  (void)state;
+  static const char text[] =
+      "@T.prim_func\ndef f(A: T.Buffer((4,), 'int32')):\n    # set\n    A[0] = 1\n"
+      "    for i in range(3):\n        A[i] = 2\n";
+  PleatModule *module = parsed(text), *empty = parsed("@I.ir_module\nclass M:\n    pass\n"), *moved;
+  PleatMessages *messages;
+  int status = pleat_module_update(empty, module, &moved, &messages);
+  expect_ok(status, messages);
+  assert_string_equal(pleat_module_name(moved), "M");
+  PleatPlace *place;
+  place = place_at(moved, 9); // A[i] = 2
+  assert_int_equal(place->line, 6);
+  assert_int_equal(place->column, 9);
+  assert_int_equal(place->width, 8);
+  assert_string_equal(place->source, "        A[i] = 2");
+  pleat_free(place);
+  place = place_at(moved, 1); // an import
+  assert_null(place);
+  assert_int_equal(pleat_module_place(NULL, 1, &place, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_module_place(moved, 1, NULL, NULL), PLEAT_REFUSED);
+  pleat_module_free(module);
+  pleat_module_free(empty);
+  pleat_module_free(moved);
+}
+
 static void test_aliases(void **state) {
   (void)state;
   PleatScript script = {.size = sizeof script,
@@ -741,6 +775,7 @@ static void analyzers_keep_facts(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_places),
       cmocka_unit_test(test_aliases),
       cmocka_unit_test(test_accesses),
       cmocka_unit_test(test_passes_over_graphs),

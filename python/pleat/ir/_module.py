@@ -98,6 +98,9 @@ TVM_PRINT_OPTIONS = {"name", "show_meta", "ir_prefix", "tir_prefix", "tirx_prefi
 class _Printed:
     """Something with a handle of the library, which prints as TVMScript."""
 
+    # The titles and handles of the modules whose printed texts this was read from, the last first.
+    _origins = ()
+
     def script(self, *, newer_names=False, no_imports=False, annotate=False, **options):
         """The text of TVMScript, which reads back as an equal object, and needs no metadata beside it.
 
