@@ -5,70 +5,13 @@ middle between two steps."""
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx")
-ort = pytest.importorskip("onnxruntime")
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
-
-from built import skip_sanitized  # noqa: E402
+from built import skip_sanitized
 
 skip_sanitized()
-import pleat  # noqa: E402
+pytest.importorskip("onnxruntime")
+from ort_case import Case  # noqa: E402
 
 IMAGE, MATRIX = (1, 3, 5, 7), (5, 7)
-
-
-class Case:
-    """A model of several nodes over quantised inputs, each of which gives an output."""
-
-    def __init__(self, kind, opset=17):
-        self.kind, self.opset = np.dtype(kind), opset
-        self.random = np.random.default_rng(3)
-        self.nodes, self.weights, self.inputs, self.feeds = [], [], [], {}
-
-    def weight(self, value, kind=None):
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(value, kind), name))
-        return name
-
-    def given(self, name, value):
-        element = helper.np_dtype_to_tensor_dtype(value.dtype)
-        self.inputs.append(helper.make_tensor_value_info(name, element, value.shape))
-        self.feeds[name] = value
-        return name
-
-    def integers(self, name, shape, kind=None):
-        info = np.iinfo(kind or self.kind)
-        return self.given(name, self.random.integers(info.min, info.max + 1, shape).astype(info.dtype))
-
-    def grid(self, scale, zero=None):
-        return [self.weight(scale, np.float32),
-                "" if zero is None else self.weight(zero, self.kind)]
-
-    def node(self, op, *inputs, **attributes):
-        name = f"y{len(self.nodes)}_{op}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], name=name,
-                                           domain="com.microsoft", **attributes))
-
-    def model(self):
-        outputs = [onnx.ValueInfoProto(name=node.output[0]) for node in self.nodes]
-        graph = helper.make_graph(self.nodes, "case", self.inputs, outputs, self.weights)
-        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
-
-    def compare(self):
-        model = self.model()
-        options = ort.SessionOptions()
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        expected = ort.InferenceSession(model, options).run(None, self.feeds)
-        compiled = pleat.compile(model)
-        for node, want, got in zip(self.nodes, expected, compiled.run(self.feeds)):
-            got = np.asarray(got)
-            assert got.dtype == want.dtype and got.shape == want.shape, node.op_type
-            if want.dtype.kind == "f":
-                np.testing.assert_allclose(got, want, 1e-5, 1e-5, err_msg=node.op_type)
-                continue
-            apart = np.abs(got.astype(int) - want.astype(int))
-            assert apart.max() <= 1 and np.mean(apart) < 0.05, node.op_type
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])
@@ -122,19 +65,13 @@ def test_numbers_of_16_bits():
     case.compare()
 
 
-def message_of(case):
-    with pytest.raises(pleat.PleatError) as caught:
-        pleat.compile(case.model())
-    return str(caught.value)
-
-
 def test_refusals():
     case = Case(np.uint8, opset=12)
     a = [case.integers("a", IMAGE), *case.grid(0.02, 120)]
     case.node("QLinearSoftmax", *a, *case.grid(0.01, 0), axis=1, opset=13)
     case.node("QLinearAdd", *a, a[0], *case.grid(0.1, 0))
     case.node("QGemm", *a, *a)
-    text = message_of(case)
+    text = case.message()
     assert "QLinearSoftmax: attribute 'opset' is 13 in a model of opset 12" in text
     assert "QLinearAdd: a tensor or a scale is absent" in text
     assert "QGemm: takes matrices" in text

@@ -45,7 +45,7 @@ extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_
     onnx_loss_rows[], onnx_window_rows[], onnx_resize_rows[], onnx_sample_rows[],
     onnx_einsum_rows[], onnx_sequence_rows[], onnx_signal_rows[], onnx_state_rows[],
     onnx_arrange_rows[], onnx_gram_rows[], onnx_optimizer_rows[], onnx_tree_rows[],
-    onnx_qlinear_rows[];
+    onnx_qlinear_rows[], onnx_fused_rows[];
 
 typedef struct Importer {
   Context *context;
@@ -220,7 +220,10 @@ Value *import_filled(Import *import, DType type, const void *element, const int6
 // The result of the ONNX operator `op` with other inputs and this node's attributes. NULL after a
 // diagnostic, and where an input is NULL.
 Value *import_through(Import *import, const char *op, Value **inputs, int count);
-// The same, when the results of `op` are those of the node. An input may be NULL: absent.
+// Imports `node`, which is made for this one, as the ONNX operator `op`. An input may be NULL:
+// absent.
+void import_made(Import *import, OnnxNode *node, const char *op, Value **inputs, int count);
+// The same with the attributes and results of this node.
 void import_instead(Import *import, const char *op, Value **inputs, int count);
 // Sets output `i` of the node; NULL says that it failed.
 void import_result(Import *import, int i, Value *value);

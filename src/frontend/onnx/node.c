@@ -412,9 +412,7 @@ static void import_by_row(Import *import) {
   import->row->import ? import->row->import(import) : import_as_it_is(import);
 }
 
-// Imports `node` as another operator of the standard.
-static void import_under(Import *import, OnnxNode *node, const char *op, Value **inputs,
-                         int count) {
+void import_made(Import *import, OnnxNode *node, const char *op, Value **inputs, int count) {
   Import inner = *import;
   node->op_type = str_intern(import->context, op);
   inner.node = node;
@@ -431,13 +429,13 @@ Value *import_through(Import *import, const char *op, Value **inputs, int count)
   for (int i = 0; i < count; i++)
     if (!inputs[i]) return NULL;
   node.output = (OnnxNames){.items = &name, .count = 1};
-  import_under(import, &node, op, inputs, count);
+  import_made(import, &node, op, inputs, count);
   return scope_value(import->importer->scope, name);
 }
 
 void import_instead(Import *import, const char *op, Value **inputs, int count) {
   OnnxNode node = *import->node;
-  import_under(import, &node, op, inputs, count);
+  import_made(import, &node, op, inputs, count);
 }
 
 static void poison_outputs(Import *import) {

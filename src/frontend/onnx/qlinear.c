@@ -67,9 +67,8 @@ static void import_groups(Import *import, int plain, int result, int groups, int
     type = group[0]->type;
     if (!(operands[plain + i] = dequantized(import, group))) return;
   }
-  y = import_int(import, "channels_last", 0)
-          ? between_transpositions(import, op, operands[0])
-          : import_through(import, op, operands, plain + count);
+  y = import_int(import, "channels_last", 0) ? between_transpositions(import, op, operands[0])
+                                             : import_through(import, op, operands, plain + count);
   import_result(import, 0, quantized(import, y, grid, type));
 }
 
