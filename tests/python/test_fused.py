@@ -78,16 +78,76 @@ def test_normalisations():
     case.compare()
 
 
+def masks(case, keys):
+    lengths = case.given("lengths", np.array([keys, 2], np.int32))
+    visible = case.random.integers(0, 2, (BATCH, keys)).astype(np.int32)
+    visible[:, 0] = 1
+    by_query = case.random.integers(0, 2, (BATCH, TOKENS, keys)).astype(np.int32)
+    return lengths, case.given("visible", visible), case.given("by_query", by_query)
+
+
+def test_attention():
+    case = Case()
+    x, bias = given(case, "x", BATCH, TOKENS, 7), case.floats(3 * WIDTH)
+    weight = case.floats(7, 3 * WIDTH, scale=0.4)
+    for mask in ("", *masks(case, TOKENS)):
+        case.node("Attention", x, weight, bias, mask, num_heads=HEADS)
+    case.node("Attention", x, weight, bias, num_heads=HEADS, unidirectional=1, scale=0.3)
+    case.node("Attention", x, case.floats(7, 2 * WIDTH + 6), case.floats(2 * WIDTH + 6),
+              num_heads=HEADS, qkv_hidden_sizes=[WIDTH, WIDTH, 6])
+    past = given(case, "past", 2, BATCH, HEADS, 4, SIZE)
+    case.node("Attention", x, weight, bias, "", past, outputs=(True, True), num_heads=HEADS,
+              unidirectional=1)
+    scores = given(case, "scores", 1, HEADS, TOKENS, TOKENS)
+    case.node("Attention", x, weight, bias, "", "", scores, num_heads=HEADS)
+    case.compare()
+
+
+def test_multi_head_attention():
+    case = Case()
+    query = given(case, "query", BATCH, TOKENS, WIDTH)
+    key, value = given(case, "key", BATCH, 6, WIDTH), given(case, "value", BATCH, 6, 9)
+    bias, scores = case.floats(2 * WIDTH + 9), given(case, "scores", 1, HEADS, TOKENS, 6)
+    for mask in ("", *masks(case, 6)):
+        case.node("MultiHeadAttention", query, key, value, bias, mask, num_heads=HEADS)
+    case.node("MultiHeadAttention", query, key, value, "", "", scores, num_heads=HEADS, scale=0.2)
+    by_heads = [given(case, name, BATCH, HEADS, 6, SIZE) for name in ("keys", "values")]
+    case.node("MultiHeadAttention", query, *by_heads, num_heads=HEADS)
+    past = [given(case, name, BATCH, HEADS, 4, SIZE) for name in ("past_key", "past_value")]
+    case.node("MultiHeadAttention", query, query, query, "", "", "", *past, num_heads=HEADS,
+              unidirectional=1, outputs=(True, True, True))
+    case.compare()
+
+
+def test_attention_of_quantised_numbers():
+    case = Case()
+    x = case.integers("x", (BATCH, TOKENS, 7))
+    weight = case.weight(case.random.integers(-64, 64, (7, 3 * WIDTH)), np.int8)
+    lengths = case.given("lengths", np.array([TOKENS, 2], np.int32))
+    case.node("QAttention", x, weight, case.floats(3 * WIDTH), *case.grid(0.01)[:1],
+              *case.grid(0.01)[:1], lengths, case.weight(128, np.uint8), case.weight(2, np.int8),
+              num_heads=HEADS)
+    case.compare()
+
+
 def test_refusals():
     case = Case()
     x = given(case, "x", BATCH, TOKENS, WIDTH)
-    weight, scale = case.floats(WIDTH, WIDTH), case.floats(WIDTH)
-    ids = case.given("ids", np.zeros((2, 2), np.int32))
+    weight, scale = case.floats(WIDTH, 3 * WIDTH), case.floats(WIDTH)
+    mask = case.given("mask", np.zeros(3 * BATCH + 2, np.int32))
+    case.node("Attention", x, weight, "", mask, num_heads=HEADS)
+    case.node("Attention", x, weight, num_heads=7)
+    case.node("Attention", x, weight, num_heads=HEADS, do_rotary=1)
+    case.node("MultiHeadAttention", x, "", "", num_heads=HEADS)
     case.node("SkipLayerNormalization", x, x, scale, outputs=(True, True))
-    case.node("EmbedLayerNormalization", ids)
+    case.node("EmbedLayerNormalization", mask)
     case.node("FusedGemm", weight, weight, transB=1, activation="Softplus")
     text = case.message()
-    for part in ("SkipLayerNormalization: its result 1, a statistic, is not supported",
+    for part in ("Attention: its mask has none of the supported shapes",
+                 "Attention: its weights do not divide into three parts of 7 heads",
+                 "Attention: attribute 'do_rotary' is not supported",
+                 "MultiHeadAttention: ",
+                 "SkipLayerNormalization: its result 1, a statistic, is not supported",
                  "EmbedLayerNormalization: its input 2 is absent",
                  "FusedGemm: its activation 'Softplus' is not supported"):
         assert part in text, part

@@ -513,7 +513,8 @@ static const OnnxRow *const tables[] = {rows,
                                         onnx_optimizer_rows,
                                         onnx_tree_rows,
                                         onnx_qlinear_rows,
-                                        onnx_fused_rows};
+                                        onnx_fused_rows,
+                                        onnx_fused_attention_rows};
 
 static bool is_of(const OnnxRow *row, const char *domain) {
   return strcmp(row->domain ? row->domain : "", domain) == 0;
