@@ -91,11 +91,25 @@ class _Segment:
         self.buffers, self.variables = buffers, variables
 
 
+def _prepared(name, function):
+    """The function as loops alone where Python runs loops around blocks, or blocks with T.match_buffer: the
+    compiled parts are programs of their own, in which the domains of such loops are not known."""
+    on_host = _host_parts(function.node.body)
+    around = [part for part in _parts(function.node.body) if id(part) in on_host
+              and (type(part).__name__ == "For" or getattr(part, "match_buffers", None))]
+    if not any(type(part).__name__ == "Block" for loop in around for part in _parts(loop)):
+        return function
+    transform = importlib.import_module("pleat.tir.transform")
+    module = importlib.import_module("pleat.ir").IRModule({name: function})
+    return transform.LowerOpaqueBlock()(module)[name]
+
+
 class HostProgram:
     """A program whose sizes are known, run as Python statements and compiled parts."""
 
     def __init__(self, name, function, options, check=None):
         """check: called before each compiled part runs, with the segment and its arguments"""
+        function = _prepared(name, function)
         self.name, self.options, self.node = name, options, function.node
         self.check, self.text = check, function.script()
         self.keep, self.segments, self.splits = [self.node], {}, {}
@@ -279,9 +293,6 @@ class _Run:
 
     def run_BlockRealize(self, s):
         block = s.block
-        if block.match_buffers:
-            _refuse(self.name, f"block '{block.name_hint}' has T.match_buffer and T.call_packed; apply "
-                               "LowerMatchBuffer before")
         values = [self.value(value) for value in s.iter_values]
         self.scalars.update({one.var: value for one, value in zip(block.iter_vars, values)})
         if not self.value(s.predicate):

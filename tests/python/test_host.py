@@ -82,6 +82,28 @@ def test_a_block_with_variables_and_an_init():
     assert seen[10][2].tolist() == [100 + a[0].sum(), 0, 0]
 
 
+def test_blocks_below_loops_of_python_and_views():
+    @T.prim_func
+    def tiles(A: T.Buffer((6, 8), "float32"), B: T.Buffer((6, 8), "float32")):
+        for io in range(3):
+            for i, j in T.grid(2, 8):
+                with T.block("B"):
+                    vi = T.axis.spatial(6, io * 2 + i)
+                    vj = T.axis.spatial(8, j)
+                    B[vi, vj] = A[vi, vj]
+            with T.block("tile"):
+                v = T.axis.spatial(3, io)
+                row = T.match_buffer(B[v * 2 + 1, 0:8], (8,), offset_factor=1)
+                T.evaluate(T.call_packed("test.grow", row, v + 1))
+
+    a = np.random.default_rng(0).random((6, 8), "float32")
+    b = np.zeros_like(a)
+    tiles(a, b)
+    expected = a.copy()
+    expected[1::2] += np.arange(1, 4, dtype="float32")[:, None]
+    np.testing.assert_array_equal(b, expected)
+
+
 def test_free_sizes_strides_and_offsets():
     @T.prim_func
     def strided(a: T.handle, b: T.handle):
