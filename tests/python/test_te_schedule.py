@@ -704,6 +704,18 @@ def test_a_rolling_buffer_that_is_not_proved_is_refused_at_its_line():
 
 # ---- Refusals -------------------------------------------------------------------------------------
 
+def test_stages_in_their_own_loops():
+    A, B, C, D = relu_of_product(4, 5, 6)
+    s = te.create_schedule(D.op)
+    s[C].compute_at(s[D], D.op.axis[0])
+    s[D].compute_at(s[C], C.op.axis[0])
+    with pytest.raises(ScheduleError, match="compute_at: C cannot be computed in a loop of D, which is"):
+        pleat.lower(s, [A, B, D])
+    s[D].compute_at(s[D], D.op.axis[1])
+    with pytest.raises(ScheduleError, match="compute_at: D cannot be computed in a loop of its own"):
+        pleat.lower(s, [A, B, D])
+
+
 INTRINSIC = """
 @T.prim_func
 def {kind}(a: T.handle, b: T.handle, c: T.handle):

@@ -52,6 +52,8 @@ class _Lowering:
 
     def apply(self):
         """All steps, in the order of this file's head."""
+        for stage in self.schedule.stages:
+            _check_places(stage)
         for step, new in self.schedule.changes:
             self._at(step, getattr(self, "_" + step.name), new)
         for stage in self.schedule.stages:
@@ -260,7 +262,7 @@ class _Lowering:
                      if self.sch.get(loop).thread_binding is not None}
             missing = [thread for thread in threads if thread not in bound]
             if missing:
-                refuse(stage.environment, f"env_threads: no loop of {op.name} is bound to {missing[0]}")
+                refuse(stage.environment.place, f"env_threads: no loop of {op.name} is bound to {missing[0]}")
             order = nests and order or [thread for thread in bound if thread in threads]
             nests.append([bound[thread] for thread in order])
             self.sch.reorder(*nests[-1], *(loop for loop in loops if loop not in nests[-1]))
@@ -299,6 +301,17 @@ class _Lowering:
         except ScheduleError:
             pass  # the block keeps its first values
 
+
+def _check_places(stage):
+    """Refuses a stage that is computed in a loop of its own, through others or at once."""
+    around = []
+    while stage.attach_type == "at" and stage not in around:
+        around.append(stage)
+        stage = stage.attach_stage
+    if stage in around:
+        others = [one.op.name for one in around[around.index(stage) + 1:]]
+        place = f"a loop of {others[0]}, which is computed in its loops" if others else "a loop of its own"
+        refuse(stage.attach_place, f"compute_at: {stage.op.name} cannot be computed in {place}")
 
 
 def _scope_of_loops(stage):

@@ -79,9 +79,9 @@ def _obstacle(stage, condition):
     return None
 
 
-def refuse(step, text):
-    """Raises a ScheduleError at the line of a step."""
-    file, line = step.place
+def refuse(place, text):
+    """Raises a ScheduleError at the line of a step, (file, line)."""
+    file, line = place
     raise ScheduleError(f"{file}:{line}: error: {text}", [Message("error", "schedule", text, file, line)])
 
 
@@ -90,5 +90,5 @@ def check_store_predicate(stage, step):
     for condition in _conditions(as_expression(step.arguments[0])):
         why = _obstacle(stage, condition)
         if why:
-            refuse(step, f"set_store_predicate: {stage.op.name} is not proved to be stored under "
+            refuse(step.place, f"set_store_predicate: {stage.op.name} is not proved to be stored under "
                          f"`{condition}`: {why}")
