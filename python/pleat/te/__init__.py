@@ -21,13 +21,11 @@ _MODULES = {
     "pleat.te.program": ("create_prim_func",),
     "pleat.te.schedule": ("Schedule", "Stage", "create_schedule"),
     "pleat.te.lowering": ("lower", "schedule_of"),
+    "pleat.te.tensor_intrin": ("TensorIntrin", "decl_tensor_intrin"),
 }
 _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 # Advice for names of TVM's that are absent.
 _OTHERS = {
-    "decl_tensor_intrin": "write the intrinsic as two functions of tensor programs, what it computes and how: "
-                          "tir.TensorIntrin.register(\"gemv\", description, implementation), and then "
-                          "s[C].tensorize(axis, \"gemv\")",
     "hybrid": "write a tensor program with @T.prim_func, or te.compute",
 }
 __all__ = ["AXIS_SEPARATOR", *_NAMES]  # noqa: PLE0604

@@ -77,8 +77,11 @@ class _Lowering:
         self.sch.place = None
         for stage, step in self.intrinsics:
             self.sch.place = step.place
-            axis, name = step.arguments
-            self.sch.tensorize(self.loops[axis], name)
+            axis, intrinsic = step.arguments
+            if isinstance(intrinsic, str):
+                self.sch.tensorize(self.loops[axis], intrinsic)
+            else:
+                self._tensorize(stage, step, axis, intrinsic)
         return self.sch
 
     def _at(self, step, function, stage):
@@ -252,6 +255,36 @@ class _Lowering:
         block = self._block(stage)
         reads = [r.buffer.name for r in self._block_nodes()[block.name].reads]
         self.sch.prefetch(block, reads.index(self._buffer(tensor)), self.loops[axis], ahead=offset)
+
+    # ---- Intrinsics of tensor expressions ------------------------------------------------------
+
+    def _tensorize(self, stage, step, axis, intrinsic):
+        leaves, axes = stage.leaf_iter_vars, [*stage.data_axes, *stage.op.reduce_axis]
+        at = next(i for i, leaf in enumerate(leaves) if leaf is axis)
+        try:
+            name = intrinsic.registered(any(a.iter_type != DATA_PARALLEL for a in leaves[:at]))
+        except PleatError as error:
+            refuse(step.place, str(error))
+        if len(axes) > 1:
+            axis = self._in_order(stage, leaves[at:], axes)
+        self.sch.tensorize(self.loops[axis], name, preserve_unit_iters=False)
+
+    def _in_order(self, stage, leaves, axes):
+        """Puts loops in the order of the axes that they are parts of, as descriptions have them; the outermost."""
+        sources = {part: s.arguments[0] for s in stage.steps if s.name == "split" for part in s.results}
+
+        def position(axis):
+            while axis in sources:
+                axis = sources[axis]
+            return next((i for i, one in enumerate(axes) if one is axis), None)
+        if any(position(leaf) is None for leaf in leaves):
+            return leaves[0]
+        ordered = sorted(leaves, key=position)
+        if any(a is not b for a, b in zip(ordered, leaves)):
+            self.sch.reorder(*(self.loops[leaf] for leaf in ordered))
+        return ordered[0]
+
+    # ---- Threads ------------------------------------------------------------------------------
 
     def _start_threads(self, stage, threads):
         """Puts the loop over the steps of a scan inside of loops over threads, which all updates of a step share."""

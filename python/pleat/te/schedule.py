@@ -246,12 +246,12 @@ class Stage:
         self._record("prefetch", (tensor, var, int(offset)))
 
     def tensorize(self, var, tensor_intrin):
-        """Replaces a loop and what is inside of it by an intrinsic, which describes the same: a
-        pleat.tir.TensorIntrin, or the name of a registered one. The first values of a reduction are
-        stored before it, and the intrinsic adds to them."""
-        if not isinstance(tensor_intrin, str):
+        """Replaces a loop and what is inside of it by an intrinsic, which describes the same: one of
+        te.decl_tensor_intrin, a pleat.tir.TensorIntrin, or the name of a registered one. The first
+        values of a reduction are stored before it, and the intrinsic adds to them."""
+        if isinstance(tensor_intrin, TensorIntrin):
             tensor_intrin = TensorIntrin.name_of(tensor_intrin)
-        elif TensorIntrin.get(tensor_intrin, allow_missing=True) is None:
+        elif isinstance(tensor_intrin, str) and TensorIntrin.get(tensor_intrin, allow_missing=True) is None:
             self._refuse(f"no tensor intrinsic {tensor_intrin!r} is registered")
         self._leaf(var)
         self._record("tensorize", (var, tensor_intrin))

@@ -568,8 +568,11 @@ class Buffer(Node):
 
 def decl_buffer(shape, dtype="float32", name="buffer", data=None, strides=None, elem_offset=None,
                 scope="global", data_alignment=0, offset_factor=0, axis_separators=None, layout=None):
-    """A buffer, with a data variable of its own unless one is given."""
+    """A buffer, with a data variable of its own unless one is given. With an offset_factor and without
+    elem_offset, its offset is a variable of its own."""
     shape = shape if isinstance(shape, (list, tuple)) else [shape]
+    if offset_factor and elem_offset is None:
+        elem_offset = Var(f"{name}_elem_offset", "int32")
     if data is None:
         data = Var(name, PointerType(PrimType(dtype), scope or "global"))
     elif isinstance(data.dtype, PointerType):

@@ -250,7 +250,7 @@ def _packed(value):
                       for sizes in (value.shape, value.strides or None))
     return call("handle", "tir.tvm_stack_make_array",
                 [value.data, shape, strides, const(len(value.shape)), const(0, value.dtype),
-                 as_expression(value.elem_offset or 0)])
+                 as_expression(0 if value.elem_offset is None else value.elem_offset)])
 
 
 def call_packed(*args):
