@@ -593,6 +593,17 @@ static bool same_param(Comparison *c, const PrimFunc *a, const PrimFunc *b, int 
   return !a->buffers[i] || same_declaration(c, a->buffers[i], b->buffers[i]);
 }
 
+// The attributes of `func`, with its name as global_symbol where `other` states one: a public
+// function has it whether it is stated or not.
+static Attrs symbol_attrs(Comparison *c, const PrimFunc *func, const PrimFunc *other) {
+  bool is_implied = attrs_get(&other->attrs, "global_symbol") &&
+                    !attrs_get(&func->attrs, "global_symbol") &&
+                    !attrs_get(&func->attrs, "private");
+  if (!is_implied) return func->attrs;
+  Expr *name = expr_string(c->context, func->name);
+  return attrs_with(&c->context->arena, func->attrs, "global_symbol", name);
+}
+
 static bool same_prim_func(Comparison *c, const PrimFunc *a, const PrimFunc *b) {
   c->a = a->pos;
   c->b = b->pos;
@@ -601,7 +612,8 @@ static bool same_prim_func(Comparison *c, const PrimFunc *a, const PrimFunc *b) 
   if (!dtype_equal(a->result, b->result)) return differ(c, "type of the result");
   for (int i = 0; i < a->param_count; i++)
     if (!same_param(c, a, b, i)) return false;
-  if (!same_attrs(c, &a->attrs, &b->attrs)) return false; // they may name the parameters
+  Attrs first = symbol_attrs(c, a, b), second = symbol_attrs(c, b, a);
+  if (!same_attrs(c, &first, &second)) return false; // they may name the parameters
   return same_stmt(c, a->body, b->body);
 }
 

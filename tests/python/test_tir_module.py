@@ -219,6 +219,10 @@ def test_a_function_without_a_symbol_is_private():
     def private(A: T.Buffer((4,), "float32")):
         A[0] = T.float32(1)
     assert pleat.ir.structural_equal(named.without_attr("global_symbol"), private)
+    main = pleat.script.from_source(named.script().replace("def named", "def main").replace(
+        'T.func_attr({"global_symbol": "main"})', "pass"))
+    assert "global_symbol" not in main.script() and pleat.ir.structural_equal(named, main)
+    assert not pleat.ir.structural_equal(main, named.with_attr("tir.noalias", True))
     other = named.with_attr("global_symbol", "other")
     assert other.attrs == {"global_symbol": "other"} and other.__name__ == "other"
     assert "main" not in other.script()
