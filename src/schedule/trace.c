@@ -4,6 +4,7 @@
 #include "schedule/internal.h"
 #include "script/script.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -59,6 +60,21 @@ static void print_items(TracePrinter *printer, const StepValue *list) {
   }
 }
 
+static bool has_names(const char *lambda) {
+  for (const char *at = lambda; (at = strchr(at, '(')); at++)
+    if (at > lambda && (isalnum((unsigned char)at[-1]) || at[-1] == '_')) return true;
+  return strstr(lambda, "AXIS_SEPARATOR");
+}
+
+// A lambda, or the map's text in quotes where a lambda would need names that Python does not have.
+static void print_map(TracePrinter *printer, const IndexMap *map) {
+  const char *lambda = index_map_lambda(printer->context, map);
+  if (has_names(lambda))
+    print_string(printer->out, index_map_text(printer->context, map));
+  else
+    text_puts(printer->out, lambda);
+}
+
 static void print_value(TracePrinter *printer, const StepValue *value) {
   Text *out = printer->out;
   const char *name;
@@ -84,7 +100,7 @@ static void print_value(TracePrinter *printer, const StepValue *value) {
   case VALUE_FUNCTION:
     text_puts(out, script_expr_text(printer->context, value->as.function));
     break;
-  case VALUE_MAP: text_puts(out, index_map_lambda(printer->context, value->as.map)); break;
+  case VALUE_MAP: print_map(printer, value->as.map); break;
   case VALUE_DICT:
     text_puts(out, "{");
     for (int i = 0; i < value->as.list.count; i++) {

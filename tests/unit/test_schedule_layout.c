@@ -452,13 +452,12 @@ static void test_steps_on_axes(void **state) {
   axes(program, "sch.swizzle_axes('B', 'B', 1, 0)", "13, 16", TRACE_BY_MAP,
        "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, i1 ^ i0], rewrite_loops=True)\n");
   axes(program, "sch.separate_axis('B', 'B', 1)", "13, 7", TRACE_BY_MAP,
-       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0, AXIS_SEPARATOR, i1], "
-       "rewrite_loops=True)\n");
+       "sch.transform_layout(b0, \"B\", \"i0, i1 -> i0 | i1\", rewrite_loops=True)\n");
   axes(program,
        "sch.split_axis('B', 'B', 0, [None, 4])\nsch.separate_axis('B', 'B', 2)\n"
        "sch.reorder_axes('B', 'B', [1, 0, 2])\nsch.fuse_axes('B', 'B', [0, 1])\n",
        "16, 7", TRACE_BY_MAP,
-       "sch.transform_layout(b0, \"B\", lambda i0, i1: [i0%4*4 + i0//4, AXIS_SEPARATOR, i1], "
+       "sch.transform_layout(b0, \"B\", \"i0, i1 -> i0%4*4 + i0//4 | i1\", "
        "rewrite_loops=True)\n");
 }
 
