@@ -36,6 +36,8 @@ def __dir__():
 
 
 def __getattr__(name):
+    if name == "schedule":
+        return importlib.import_module("pleat.te.schedule")
     if not name.startswith("_"):
         module = importlib.import_module(_NAMES.get(name, "pleat.tir.op"))
         if name in _NAMES or name in module.__all__:

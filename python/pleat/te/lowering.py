@@ -16,7 +16,7 @@ from pleat._library import PleatError
 from pleat.te.program import made_program
 from pleat.te.double_buffers import with_double_buffers
 from pleat.te.schedule import Schedule
-from pleat.te.store_predicates import check_store_predicate, refuse, thread_of, threads_around
+from pleat.te.store_predicates import check_store_predicate, loop_in_the_end, refuse, thread_of, threads_around
 from pleat.te.tensor import DATA_PARALLEL, ScanOp
 from pleat.tir import nodes, schedule as tir_schedule
 from pleat.tir.schedule import ScheduleError
@@ -190,11 +190,11 @@ class _Lowering:
         if stage.attach_type == "at" and not is_there:
             self.sch.place = stage.attach_place
             self._choose_scope(stage)
-            if stage.attach_ivar not in self.loops:
+            loop = loop_in_the_end(stage)
+            if loop not in self.loops:
                 raise ScheduleError(f"{stage.op.name} is computed at {stage.attach_ivar!r}, which is no "
                                     f"loop of {stage.attach_stage.op.name} in the end")
-            self.sch.compute_at(self._block(stage), self.loops[stage.attach_ivar],
-                                preserve_unit_loops=True)
+            self.sch.compute_at(self._block(stage), self.loops[loop], preserve_unit_loops=True)
         axes = [*stage.data_axes, *stage.op.reduce_axis]
         self._take_loops(self._block(stage), axes)
         if stage.attach_type == "at" and stage in self.variables and not stage.layouts:

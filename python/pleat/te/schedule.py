@@ -15,12 +15,12 @@ from pleat._expression import AXIS_SEPARATOR
 from pleat.te.groups import Group
 from pleat.te.program import operations_of
 from pleat.te.tensor import (DATA_PARALLEL, REDUCE, ComputeOp, ExternOp, IterVar, PlaceholderOp,
-                             Reduce, ScanOp, Tensor, as_extent)
+                             Reduce, ScanOp, Tensor, TensorLoad, as_extent)
 from pleat.tir import op as functions
 from pleat.tir.index_map import IndexMap
-from pleat.tir.nodes import Range
+from pleat.tir.nodes import IntImm, Range
 from pleat.tir.schedule import ScheduleError, TensorIntrin
-from pleat.tir.stmt_functor import substitute
+from pleat.tir.stmt_functor import post_order_visit, substitute
 
 
 def user_place():
@@ -184,11 +184,11 @@ class Stage:
         at = self._leaf(axes[0])
         if any(self._leaf(a) != at + i for i, a in enumerate(axes)):
             self._refuse("the loops that are fused follow each other, outermost first")
-        size = 1
+        size, reductions = 1, [a for a in axes if a.iter_type == REDUCE]
         for extent in map(_extent, axes):
             size = None if extent is None or size is None else size * extent
         result = axes[0] if len(axes) == 1 else _axis(".".join(a.name for a in axes) + ".fused", size,
-                                                      axes[0])
+                                                      (reductions or axes)[0])
         if len(axes) > 1:
             self._record("fuse", (axes,), [result])
             self.leaf_iter_vars[at:at + len(axes)] = [result]
@@ -467,6 +467,10 @@ class Schedule:
     def cache_write(self, tensor, scope):
         """Computes a tensor in another memory, and copies it: the result is the tensor in the other
         memory, whose stage has the computation; the stage of the tensor is the copy."""
+        if isinstance(tensor, (list, tuple)):
+            if len(tensor) != 1:
+                self[tensor[0]]._refuse("cache_write takes one tensor, not several of one operation")
+            return [self.cache_write(tensor[0], scope)]
         stage = self[tensor]
         stage._not_of_a_scan("cache_write")
         if stage.steps or stage.layouts:
@@ -528,4 +532,43 @@ def create_schedule(ops):
     return Schedule([op.op if isinstance(op, Tensor) else op for op in ops])
 
 
-__all__ = ["AXIS_SEPARATOR", "Schedule", "ScheduleError", "Stage", "create_schedule"]
+def _inline(sch, is_meant):
+    for stage in sch.stages:
+        op = stage.op
+        is_plain = isinstance(op, ComputeOp) and not op.reduce_axis and op.num_outputs == 1
+        is_free = not stage.steps and not stage.layouts and stage.attach_type is None
+        if is_plain and is_free and stage.op not in sch.outputs and not any(
+                stage.origin_op in scan.body for scan in stage._scans()) and is_meant(op):
+            stage.compute_inline()
+
+
+def AutoInlineInjective(sch):  # noqa: N802
+    """Computes each stage without a reduction where it is read, except the outputs and those that have steps."""
+    _inline(sch, lambda op: True)
+
+
+def AutoInlineElemWise(sch):  # noqa: N802
+    """Does so for stages that read the elements at their own index alone."""
+    _inline(sch, lambda op: all(len(indices) == len(op.axis) and all(i is a for i, a in zip(indices, op.axis))
+                                for indices in _indices(op)))
+
+
+def AutoInlineBroadcast(sch):  # noqa: N802
+    """Does so for stages whose reads have some of their axes, in their order, and constants."""
+    def is_meant(op):
+        numbers = [[next((k for k, a in enumerate(op.axis) if i is a), None) for i in indices
+                    if not isinstance(i, IntImm)] for indices in _indices(op)]
+        return all(None not in row and row == sorted(set(row)) for row in numbers)
+    _inline(sch, is_meant)
+
+
+def _indices(op):
+    """The indices of all elements that an operation reads."""
+    found = []
+    for value in op.body:
+        post_order_visit(value, lambda node: found.append(node.indices) if isinstance(node, TensorLoad) else None)
+    return found
+
+
+__all__ = ["AXIS_SEPARATOR", "AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Schedule",
+           "ScheduleError", "Stage", "create_schedule"]

@@ -30,12 +30,24 @@ def thread_of(stage, axis):
     return next((tag for bound, tag in _bound_loops(stage) if bound is axis), "")
 
 
+def loop_in_the_end(stage):
+    """The loop at which a stage is computed: where later steps split it, the inner part, and where they fuse it,
+    the fused loop, as in TVM."""
+    loop = stage.attach_ivar
+    for step in stage.attach_stage.steps:
+        is_split = step.name == "split" and step.arguments[0] is loop
+        if is_split or step.name == "fuse" and any(a is loop for a in step.arguments[0]):
+            loop = step.results[-1]
+    return loop
+
+
 def threads_around(stage):
     """The tags of the threads of the loops in which a stage is computed."""
     found = []
     while stage.attach_type == "at":
         parent, at = stage.attach_stage, list(map(id, stage.attach_stage.leaf_iter_vars))
-        end = at.index(id(stage.attach_ivar)) if id(stage.attach_ivar) in at else -1
+        loop = id(loop_in_the_end(stage))
+        end = at.index(loop) if loop in at else -1
         found += [tag for axis, tag in _bound_loops(parent) if at.index(id(axis)) <= end]
         stage = parent
     return found
