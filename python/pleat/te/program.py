@@ -6,6 +6,7 @@ variable of a block `v_` and the name of its loop."""
 from pleat._library import PleatError
 from pleat.te.tensor import ExternOp, IterVar, PlaceholderOp, ScanOp, Tensor, TensorLoad
 from pleat.tir import nodes
+from pleat.tir.block_analysis import get_block_access_region
 from pleat.tir.nodes import Range, Var, const, one_statement
 from pleat.tir.op import if_then_else
 from pleat.tir.stmt_functor import _Rewriter, post_ordered, substitute
@@ -108,13 +109,25 @@ class _Maker:
                  **dict(zip(op.out_buffers, map(self.buffer, op._outputs)))}
         named.update({ours.data: theirs.data for ours, theirs in list(named.items())})
         body = _Rewriter(named.get, None, with_buffers=True).value(op.body)
-        return self.block(op, op.name, [], body, [])
+        return self.block(op, op.name, [], body, [], None, *self.regions(op, body))
 
-    def block(self, op, name, iter_vars, body, values, init=None):
+    def regions(self, op, body):
+        """The regions that a block of external code reads and writes, where it passes pointers: it may read all of
+        such inputs, and writes all of such outputs. Two empty lists where it passes none: the block is completed."""
+        buffers = [*map(self.buffer, op.input_tensors), *map(self.buffer, op._outputs)]
+        reads, writes, opaque = get_block_access_region(nodes.Block([], [], [], op.name, body),
+                                                        {b.data: b for b in buffers})
+        passed = {region.buffer for region in opaque}
+        inputs = set(buffers[:len(op.input_tensors)])
+        return [[*(r for r in stated if opaque and r.buffer not in passed),
+                 *(r for r in opaque if (r.buffer in inputs) == is_input)]
+                for stated, is_input in ((reads, True), (writes, False))]
+
+    def block(self, op, name, iter_vars, body, values, init=None, reads=(), writes=()):
         name = unique(name, self.names)
         self.blocks.setdefault(id(op), []).append(name)
         annotations = {key: value for key, value in op.attrs.items() if key != FREE}
-        block = nodes.Block(iter_vars, [], [], name, body, init, annotations=annotations)
+        block = nodes.Block(iter_vars, [*reads], [*writes], name, body, init, annotations=annotations)
         return nodes.BlockRealize(values, True, block)
 
     def nest(self, op, step=None):
