@@ -782,7 +782,7 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
         args, target = None, args
     target = Target(target or Target.current() or "llvm")
     stated, target = target.build_options(), target.kind.name
-    if args is not None:
+    if args is not None or type(mod).__module__ == "pleat.te.schedule":
         from pleat.te.double_buffers import filled_ahead
         from pleat.te.lowering import lower
         mod = filled_ahead(lower(mod, args, name))

@@ -272,6 +272,16 @@ def test_external_code():
     assert np.array_equal(c, a[::-1] * 2 + 1)
 
 
+def test_external_code_that_gets_pointers():
+    """The block states what is behind the pointers: all of the inputs is read, and all of the output is written."""
+    A, B = te.placeholder((4,), name="A"), te.placeholder((3,), name="B")
+    C = te.extern((5,), [A, B], lambda ins, outs: tir.call_extern(
+        "", "f", ins[0].data, outs[0].access_ptr("w"), ins[1][2], ins[0][1]), name="C")
+    text = te.create_prim_func([A, B, C]).script()
+    assert "T.reads(B[2], A[0:4])" in text and "T.writes(C[0:5])" in text
+    assert 'T.call_extern("void", "f", A.data, ' in text
+
+
 def test_tags():
     A = te.placeholder((4,), name="A")
     with te.tag_scope("elementwise"):
@@ -304,6 +314,12 @@ def test_what_is_refused():
         te.compute((3,), lambda i: A[i, A[0, 0]])
     with pytest.raises(TypeError, match="is no te.reduce_axis"):
         te.compute((3,), lambda i: te.sum(A[i, k], axis=[i]))
+    with pytest.raises(TypeError, match="the axis i is no te.reduce_axis"):
+        te.compute((3,), lambda i: te.sum(A[i, k], axis=i))
+    with pytest.raises(TypeError, match="if_then_else chooses between two values"):
+        te.compute((3,), lambda i: A[i, 0] if i > 1 else 0.0)
+    with pytest.raises(TypeError, match="a te.Schedule needs the list of its arguments"):
+        pleat.build(te.create_schedule(te.compute((3,), lambda i: A[i, 0]).op))
     B = te.compute((3, 5), lambda i, j: A[i, j])
     with pytest.raises(pleat.PleatError, match="the placeholder A is not among the arguments"):
         te.create_prim_func([B])

@@ -955,7 +955,7 @@ def test_steps_that_cannot_be_meant_are_refused_at_once():
     A, B, C, D = relu_of_product()
     s = te.create_schedule(D.op)
     i, j = D.op.axis
-    with pytest.raises(ScheduleError, match="i is no loop of this stage now; its loops are i, j, r"):
+    with pytest.raises(ScheduleError, match="i is a loop of D, not of this stage now; its loops are i, j, r"):
         s[C].split(i, 4)
     with pytest.raises(ScheduleError, match=r'memory of an input is the caller\'s.*s\.cache_read\(A, "local", readers\)'):
         s[A].set_scope("local")

@@ -377,6 +377,6 @@ def lower(inp, args=None, name="main", simple_mode=False):
     if isinstance(inp, IRModule):
         return lower_module(inp, simple_mode)
     if args is None:
-        raise TypeError("lower: a te.Schedule needs the list of its arguments, args=[A, B]")
+        raise TypeError("a te.Schedule needs the list of its arguments, args=[A, B]")
     module = with_double_buffers(schedule_of(inp, args, name).mod)
     return transform.LowerOpaqueBlock()(module) if simple_mode else module

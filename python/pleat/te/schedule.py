@@ -139,7 +139,9 @@ class Stage:
             if leaf is axis:
                 return i
         names = ", ".join(a.name for a in self.leaf_iter_vars) or "none"
-        self._refuse(f"{axis!r} is no loop of this stage now; its loops are {names}")
+        other = next((stage for stage in self.schedule.stages for leaf in stage.leaf_iter_vars if leaf is axis), None)
+        owner = f"a loop of {other.op.name}, not" if other else "no loop"
+        self._refuse(f"{axis!r} is {owner} of this stage now; its loops are {names}")
 
     def _record(self, name, arguments, results=()):
         if isinstance(self.op, PlaceholderOp):
@@ -160,8 +162,8 @@ class Stage:
         if (factor is None) == (nparts is None):
             self._refuse("split takes either factor or nparts")
         at, extent = self._leaf(parent), _extent(parent)
-        given = int(nparts if factor is None else factor)
-        if given < 1:
+        given = as_extent(nparts if factor is None else factor)
+        if not isinstance(given, int) or given < 1:
             self._refuse(f"split takes a positive number, not {given}")
         other = None if extent is None else (extent + (given - 1)) // given
         sizes = (other, given) if nparts is None else (given, other)

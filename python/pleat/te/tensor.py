@@ -510,6 +510,9 @@ class CommReducer:
         return [as_expression(r, dtype) for r, dtype in
                 zip(result if isinstance(result, (list, tuple)) else [result], dtypes)]
 
+    def _over_axes(self, expr, axis, where=None, init=None):
+        return self.reduce(expr, axis, where, init)
+
     def reduce(self, source, axis, where, init):
         several = isinstance(source, (list, tuple))
         source = [as_expression(s) for s in (source if several else [source])]
@@ -525,13 +528,14 @@ class CommReducer:
         made = [Reduce(*combiner, source, axis, where, i, init) for i in range(len(source))]
         return tuple(made) if several else made[0]
 
-    def __call__(self, expr, axis=None, where=None, init=None, *others):
-        """The reduction of expr, or of a tuple of expressions, over an axis or a list of them; with
-        other operands instead of axes, their combination."""
-        if isinstance(axis, (IterVar, list, tuple)) and (
-                not isinstance(axis, IterVar) or axis.iter_type == REDUCE):
-            return self.reduce(expr, axis, where, init)
-        operands = [one for one in (expr, axis, where, init, *others) if one is not None]
+    def __call__(self, expr, *others, **named):
+        """The reduction of expr, or of a tuple of expressions, over axis, which may be a list of axes, with
+        where and init; with other operands instead of axes, their combination."""
+        is_axis = others and (isinstance(others[0], (list, tuple)) or
+                              isinstance(others[0], IterVar) and others[0].iter_type == REDUCE)
+        if named or is_axis:
+            return self._over_axes(expr, *others, **named)
+        operands = [one for one in (expr, *others) if one is not None]
         result = operands[0]
         for one in operands[1:]:
             result = self.fcombine(result, one)

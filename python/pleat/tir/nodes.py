@@ -211,7 +211,7 @@ class PrimExpr(Node):
         return KINDS["Call"](self.dtype, "tir.bitwise_not", [self])
 
     def __bool__(self):
-        raise TypeError(f"{self!r} is known only when the program runs")
+        raise TypeError(f"{self!r} is known only when the program runs; if_then_else chooses between two values")
 
 
 class Equality:

@@ -228,7 +228,7 @@ def likely(cond):
 
 def _call_outside(name, description):
     def make(dtype, func_name, *args):
-        return KINDS["Call"](dtype, f"tir.{name}",
+        return KINDS["Call"](dtype or "void", f"tir.{name}",
                              [nodes.StringImm(func_name), *map(as_expression, args)])
     make.__name__ = make.__qualname__ = name
     make.__doc__ = description
