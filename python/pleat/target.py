@@ -96,6 +96,20 @@ class Target:
         return f"T.target({', '.join(map(_argument, filter(None, (self, self.host))))})"
 
 
+def cuda(model="unknown", arch=None):
+    """The target of CUDA devices, of a model and an architecture such as "sm_80"."""
+    return _of_model("cuda", model, {} if arch is None else {"arch": arch})
+
+
+def opencl(model="unknown"):
+    """The target of OpenCL devices."""
+    return _of_model("opencl", model, {})
+
+
+def _of_model(kind, model, others):
+    return Target({"kind": kind, **({} if model == "unknown" else {"model": model}), **others})
+
+
 def _argument(target):
     return repr(target.options["kind"] if len(target.options) == 1 else target.options)
 

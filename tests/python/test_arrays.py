@@ -41,6 +41,8 @@ def test_programs_take_arrays_of_any_kind(target, rows):
 
 
 def test_the_target_of_the_surrounding_block_counts():
+    assert pleat.target.opencl() == pleat.target.Target("opencl")
+    assert pleat.target.cuda("a100", "sm_80").attrs == {"model": "a100", "arch": "sm_80"}
     with pleat.target.Target("c"):
         assert "void" in pleat.build(Double["main"].specialize({"n": 4}), cache=False).get_source()
 

@@ -193,6 +193,14 @@ def test_graphs():
                        softmax(X @ floats(6, 7).T, 1), atol=1e-5)
 
 
+def test_numbers_in_shapes():
+    n = te.var("n")
+    assert topi.utils.get_const_tuple([te.placeholder((3,)).shape[0], n]) == (3, n)
+    assert topi.utils.get_const_int(pleat.tir.IntImm("int64", 5)) == 5
+    with pytest.raises(ValueError, match="expected an integer constant, saw n"):
+        topi.utils.get_const_int(n)
+
+
 def test_free_sizes():
     n = te.var("n")
     x, y = te.placeholder((n, 3), name="x"), te.placeholder((n, 3), name="y")

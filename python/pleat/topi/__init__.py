@@ -6,7 +6,7 @@
     program = te.create_prim_func([A, B])
 
 pleat.topi.nn has those of neural networks."""
-from pleat.topi import nn
+from pleat.topi import nn, utils
 from pleat.topi.elementwise import (abs, acos, acosh, add, asin, asinh, atan, atan2, atanh,  # noqa: A004
                                     bitwise_and, bitwise_not, bitwise_or, bitwise_xor, cast, ceil, clip,
                                     cos, cosh, divide, elemwise_sum, equal, erf, exp, floor, floor_divide, floor_mod,
@@ -29,4 +29,5 @@ __all__ = ["abs", "acos", "acosh", "add", "all", "any", "arange", "argmax", "arg
            "logical_xor", "matmul", "max", "maximum", "min", "minimum", "mod", "multiply", "negative",
            "nn", "not_equal", "power", "prod", "repeat", "reshape", "right_shift", "round", "rsqrt",
            "sigmoid", "sign", "sin", "sinh", "split", "sqrt", "squeeze", "stack", "strided_slice",
-           "subtract", "sum", "take", "tan", "tanh", "tile", "transpose", "trunc", "where"]
+           "subtract", "sum", "take", "tan", "tanh", "tile", "transpose", "trunc",
+           "utils", "where"]

@@ -187,7 +187,9 @@ bool texture_store(CEmit *emit, const Stmt *s) {
     return device_fail(emit, s->pos,
                        "%s is a texture, which is written in whole texels: 4 elements that follow "
                        "one another, the first at a multiple of 4\n"
-                       "vectorize the innermost physical axis by 4",
+                       "vectorize the innermost physical axis by 4; where a condition guards what "
+                       "the elements read, compute them into local memory (cache_write), and copy "
+                       "these",
                        buffer->name) ||
            true;
   DType texel;
