@@ -46,6 +46,12 @@ typedef struct PleatModule PleatModule;
  * expressions: one that has captured names alone, or a call, subscript or attribute of a captured
  * name, which may also use names of the script. */
 
+/* For `R.emit_te(f, x, k, by=2)` in a graph function the question is
+ * `_pleat_emit_te({"x": ("float32", ("n", "4", )), "k": ("int64", None), }, f, x, k, by=2)`, with
+ * the element type and the extents of each tensor, and the element type of each number or size. The
+ * answer is a call of the tensor program that f makes, with its text in the place of its name:
+ * `R.call_tir("@T.prim_func …", (x, k), out_sinfo=R.Tensor((n, 4), "float32"))`. */
+
 /* A question of the parser. Borrowed during the call-back. Later versions add fields. */
 typedef struct PleatCapture {
   const char *expression; /* in Python */

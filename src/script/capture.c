@@ -73,17 +73,19 @@ static bool has_captured_root(Parser *parser, const PyNode *node, const LambdaSc
 
 // ---- Values -------------------------------------------------------------------------------------
 
-static void move_to(PyNode *node, SourcePos pos) {
-  if (!node) return;
-  node->pos = pos;
-  for (int i = 0; i < node->count; i++) move_to(node->items[i], pos);
-}
-
 static Captured ask(Parser *parser, const PyNode *node, const Uses *uses) {
   Text text = text_new(parser->arena);
   if (!py_print(node, &text)) return (Captured){0};
   return parser->capture->find(parser->capture->env, parser->context, parser->scope,
                                text_string(&text), uses->own_names.items, uses->own_names.count);
+}
+
+// The name of a mistake that is reported.
+static PyNode *mistake_new(Parser *parser) {
+  PyNode *name = arena_new(parser->arena, PyNode);
+  *name = (PyNode){.kind = PY_NAME, .text = str_intern(parser->context, " ")};
+  parser_bind(parser, name->text, BOUND_NOTHING);
+  return name;
 }
 
 static void put_value(Parser *parser, PyNode **slot, const Captured *captured) {
@@ -99,12 +101,8 @@ static void put_value(Parser *parser, PyNode **slot, const Captured *captured) {
   bool has_value = captured->kind == CAPTURED_VALUE;
   PyNode *value = has_value ? py_parse_expression(parser->context, parser->arena, file) : NULL;
   if (has_value && !value) REPORT(parser, node, "this has the value %s", captured->text);
-  if (!value) { // the name of a mistake that is reported
-    value = arena_new(parser->arena, PyNode);
-    *value = (PyNode){.kind = PY_NAME, .text = str_intern(parser->context, " ")};
-    parser_bind(parser, value->text, BOUND_NOTHING);
-  }
-  move_to(value, node->pos);
+  if (!value) value = mistake_new(parser);
+  py_move(value, node->pos);
   *slot = value;
 }
 
@@ -241,6 +239,12 @@ static PyNode *tuple_length(Parser *parser, const PyNode *node) {
 static void capture(Parser *parser, PyNode **slot, const LambdaScope *scope, bool asks) {
   PyNode *node = *slot;
   Uses uses = {0};
+  if (asks && parser_is_emit_te(parser, node)) {
+    *slot = parser_emit_te(parser, node);
+    if (!*slot) *slot = mistake_new(parser);
+    py_move(*slot, node->pos);
+    return;
+  }
   if (asks && may_be_evaluated(parser, node)) {
     find_uses(parser, node, scope, &uses);
     asks = uses.captured;

@@ -113,6 +113,10 @@ void parser_capture_statement(Parser *parser, const PyNode *node);
 // The macro that a call statement uses, CAPTURED_UNKNOWN when it is another call. A call of another
 // captured function is replaced by its value.
 Captured parser_capture_call(Parser *parser, PyNode **call);
+bool parser_is_emit_te(Parser *parser, const PyNode *node); // R.emit_te(f, x, …)
+// The call of the tensor program that f makes, which is added to the module; NULL where a mistake
+// was reported.
+PyNode *parser_emit_te(Parser *parser, const PyNode *call);
 
 // ---- Expressions (parse_expr.c, parse_call.c)
 

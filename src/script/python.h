@@ -94,6 +94,7 @@ bool py_is_list(const PyNode *node); // a list or a tuple; false for NULL
 // Writes an expression as Python, with brackets around each operation. False for a node that is
 // not an expression.
 bool py_print(const PyNode *node, Text *out);
+void py_move(PyNode *node, SourcePos pos); // gives the node and all below it this position
 
 // ---- Arguments of a call ---------------------------------------------------------------------
 

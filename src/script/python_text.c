@@ -101,6 +101,12 @@ static bool print_int(const PyNode *node, Text *out) {
   return true;
 }
 
+void py_move(PyNode *node, SourcePos pos) {
+  if (!node) return;
+  node->pos = pos;
+  for (int i = 0; i < node->count; i++) py_move(node->items[i], pos);
+}
+
 bool py_print(const PyNode *node, Text *out) {
   switch (node->kind) {
   case PY_NAME: text_puts(out, node->text); return true;

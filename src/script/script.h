@@ -47,6 +47,8 @@ typedef struct ScriptCapture {
   // expression; `names` are the names in it that the script defines.
   Captured (*find)(void *env, Context *context, int scope, const char *expression,
                    const char *const *names, int name_count);
+  // Finds the type of a value that an operator computes. NULL, or left as it is: not known.
+  void (*infer)(Context *context, Value *value);
   void *env;
   const SourceFile *imports; // import statements that stand before the script; NULL: none
 } ScriptCapture;

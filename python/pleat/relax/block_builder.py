@@ -6,6 +6,7 @@ import re
 
 from pleat._library import PleatError, _lib, ffi
 from pleat.ir._module import IRModule, print_handle
+from pleat.relax.emitted import emitted, number_type, program_name
 from pleat.relax.expr import GlobalVar, StatedCall, TensorStructInfo, Var, call_tir
 from pleat.relax.transform import Normalize
 from pleat.script import relax as R, tir as T
@@ -165,29 +166,22 @@ class BlockBuilder:
 
     def emit_te(self, func, *args, **options):
         """Computes an expression by a function of te.Tensors, to which the tensors among the arguments
-        are given as such. primfunc_name_hint: the name of the tensor program"""
+        are given as such. primfunc_name_hint: the name of the tensor program; primfunc_attrs: its
+        attributes"""
         return self.emit(self.call_te(func, *args, **options))
 
     def call_te(self, func, *args, primfunc_name_hint=None, **options):
         """The call of emit_te as an expression."""
         from pleat import te
-        inputs = []
 
-        def given(value):
-            if isinstance(value, (tuple, list)):
-                return type(value)(map(given, value))
-            if not isinstance(value, Value):
-                return value
+        def operand(value):
             var = value if isinstance(value, Var) else self.emit(value)
-            inputs.append((var, te.placeholder(var.shape, var.dtype, name=var.name_hint)))
-            return inputs[-1][1]
-        outputs = func(*map(given, args), **{key: given(value) for key, value in options.items()})
-        several = isinstance(outputs, (tuple, list))
-        results = list(outputs) if several else [outputs]
-        program = te.create_prim_func([tensor for _, tensor in inputs] + results)
-        types = [TensorStructInfo(tensor.shape, tensor.dtype) for tensor in results]
-        name = self.add_func(program, primfunc_name_hint or getattr(func, "__name__", "te_func"))
-        return call_tir(name, [var for var, _ in inputs], types if several else types[0])
+            number = number_type(var.struct_info)
+            if number:
+                return var, Size(var.name_hint, number)
+            return var, te.placeholder(var.shape, var.dtype, name=var.name_hint)
+        program, inputs, types = emitted(func, args, options, operand)
+        return call_tir(self.add_func(program, program_name(func, primfunc_name_hint)), inputs, types)
 
     def match_cast(self, value, struct_info, name_hint=""):
         """States the type of a value, which a run checks."""

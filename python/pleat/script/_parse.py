@@ -66,6 +66,11 @@ def _is_operation(name):
     return True
 
 
+def _emit_te(*args, **options):
+    """Answers with the call of the tensor program that R.emit_te makes."""
+    return importlib.import_module("pleat.relax.emitted").emitted_in_script(*args, **options)
+
+
 def _registers_operations():
     registry = sys.modules.get("pleat.ir.op")
     return registry is not None and registry.any_registered()
@@ -82,8 +87,10 @@ class _Capture:
     def answer(self, asked, captured):
         try:
             return self._answer(asked, captured)
-        except NameError:
-            return _lib.PLEAT_CAPTURE_UNKNOWN
+        except NameError as error:
+            if not ffi.string(asked.expression).startswith(b"_pleat_emit_te("):
+                return _lib.PLEAT_CAPTURE_UNKNOWN
+            self.error, text = error, str(error)
         except PleatError as error:
             self.error, text = error, str(error)
         except Exception as error:
@@ -93,7 +100,7 @@ class _Capture:
 
     def _answer(self, asked, captured):
         own = [ffi.string(asked.names[i]).decode() for i in range(asked.name_count)]
-        names = {"_pleat_is_operation": _is_operation, **self.scopes[asked.scope],
+        names = {"_pleat_is_operation": _is_operation, "_pleat_emit_te": _emit_te, **self.scopes[asked.scope],
                  **{name: Value(name) for name in own}}
         value = eval(ffi.string(asked.expression).decode(), names)
         if isinstance(value, MacroUse):
