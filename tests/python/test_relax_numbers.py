@@ -8,6 +8,28 @@ from built import skip_sanitized
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
 
+GIVEN = """
+from pleat.script import relax as R, tir as T
+
+@R.function
+def whole(x: R.Tensor((4,), "int64"), k: R.Prim(value=3)):
+    return R.multiply(x, k)
+
+@R.function
+def typed(x: R.Tensor((4,), "float32"), k: R.Prim(value=T.float32(2.5))):
+    return R.multiply(x, k)
+"""
+
+
+def test_parameters_whose_values_are_stated():
+    module = pleat.script.from_source(GIVEN)
+    pleat.ir.assert_structural_equal(pleat.script.from_source(module.script()), module)
+    x = np.arange(4)
+    assert np.array_equal(pleat.compile(module, func="whole", cache=False)(x, np.int64(3)), 3 * x)
+    got = pleat.compile(module, func="typed", cache=False)(x.astype("float32"), np.float32(2.5))
+    assert np.array_equal(got, 2.5 * x)
+
+
 SCRIPT = """
 from pleat.script import ir as I, relax as R, tir as T
 
