@@ -34,9 +34,9 @@ class Message:
         return f"{place + ': ' if place else ''}{self.severity}: {node}{self.text}"
 
 
-class PleatError(RuntimeError):
+class PleatError(RuntimeError, ValueError):
     """A refused question or model. The text says what is wrong and where, with a caret;
-    `messages` is a list of the same as Message objects."""
+    `messages` is a list of the same as Message objects. TVM raises one or the other of its bases."""
 
     def __init__(self, text, messages=()):
         super().__init__(text)

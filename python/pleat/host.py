@@ -49,7 +49,7 @@ def _refuse(name, why):
     raise PleatError(f"{name}: {why}")
 
 
-class MissingFunction(PleatError, ValueError):
+class MissingFunction(PleatError):
     """A function that a program calls is not registered."""
 
 
@@ -562,7 +562,7 @@ def _is_whole(owner, dtype, shape, strides, offset):
 def program_of(thing):
     """The tensor program that is, or is the only one of, a PrimFunc or an IRModule, if it has a
     T.call_packed; None otherwise."""
-    if not hasattr(thing, "script") or "call_packed(" not in thing.script():
+    if not hasattr(thing, "_handle") or "call_packed(" not in thing.script():
         return None
     ir = importlib.import_module("pleat.ir._module")
     functions = list(thing.functions.values()) if isinstance(thing, ir.IRModule) else [thing]

@@ -68,6 +68,21 @@ def opencl(index=0):
 cl = opencl
 
 
+def vulkan(index=0):
+    """A device of Vulkan, for which no target makes programs."""
+    return Device(7, index)
+
+
+def metal(index=0):
+    """A device of Metal, for which no target makes programs."""
+    return Device(8, index)
+
+
+def rocm(index=0):
+    """A GPU of AMD, for which no target makes programs."""
+    return Device(10, index)
+
+
 def _host(where):
     if where is not None and not device(where).exist:
         raise PleatError(f"arrays are in the memory of this processor, not of {device(where)}; programs "

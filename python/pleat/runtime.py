@@ -653,6 +653,8 @@ def load_module(path, threads=0):
             from pleat.relax.vm import loaded
             return loaded(saved, models)
         return _loaded(saved, models)
+    except PleatError:
+        raise
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
         raise PleatError(f"{os.fspath(path)} is not a module that export_library wrote as .pleat or .so: "
                          f"{error}") from error

@@ -33,6 +33,13 @@ class Target:
         self.options = dict(given)
         self.host = host if host is None or isinstance(host, Target) else Target(host)
 
+    @classmethod
+    def from_device(cls, where):
+        """The target whose programs take arrays of a device, "cuda" or nd.cuda(0)."""
+        from pleat.nd import device
+        kind = device(where).type
+        return cls("llvm" if kind == "cpu" else kind)
+
     @property
     def kind(self):
         return types.SimpleNamespace(name=self.options["kind"])

@@ -745,3 +745,17 @@ def test_pass_contexts_refuse_unknown_options():
         context(config={"s_tir.abc": 3})
     assert context.list_configs()["tirx.LoopPartition"] == {"type": "dict"}
     assert context(config={"mine": 3}).config == {"mine": 3}  # for the passes of the caller
+
+
+def test_names_of_tvm():
+    assert pleat.instrument.PassTimingInstrument is ir.instrument.PassTimingInstrument
+    assert isinstance(transform.Simplify(), pleat.transform.ModulePass) and transform.PrimFuncPass
+    assert [str(make(1)) for make in (pleat.metal, pleat.rocm, pleat.vulkan)] == ["metal:1", "rocm:1", "vulkan:1"]
+    assert pleat.target.Target.from_device("cpu").kind.name == "llvm"
+    assert pleat.target.Target.from_device(pleat.cuda(0)).kind.name == "cuda"
+    assert ir.structural_equal(tir.vscale() * 4, from_source(
+        "@T.prim_func\ndef f():\n    T.evaluate(T.vscale() * 4)").body.value)
+    analyzer = pleat.arith.Analyzer()
+    assert analyzer.simplify(4) == 4
+    with pytest.raises(TypeError, match="expected an expression or a number, not"):
+        analyzer.simplify("x + 0")

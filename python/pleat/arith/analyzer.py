@@ -69,6 +69,8 @@ class Analyzer:
 
     def ask(self, op, **fields):
         """A question of pleat_analyzer_ask (pleat/tir.h), of nodes and numbers."""
+        if "expr" in fields:
+            fields["expr"] = as_expression(fields["expr"])
         table = written_nodes({name: _as_node(value) for name, value in fields.items()}, self._key_of)
         question = json.dumps({"op": op, **table})
         answer, messages = ffi.new("char **"), ffi.new("PleatMessages **")

@@ -10,7 +10,7 @@ from pleat.script._parse import parse
 from pleat.script._values import text_of
 
 
-class StructuralDifference(PleatError, ValueError):
+class StructuralDifference(PleatError):
     """Raised by assert_structural_equal; the text shows the first difference in both programs."""
 
 

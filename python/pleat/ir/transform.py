@@ -154,6 +154,9 @@ def PrintIR(header=""):
     return Pass("PrintIR", transform)
 
 
+ModulePass = PrimFuncPass = FunctionPass = Pass
+
+
 class Sequential(Pass):
     """Passes that run one after the other."""
 

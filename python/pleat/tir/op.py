@@ -36,7 +36,7 @@ __all__ = [*UNARY, *TESTS, *BINARY, *PLAIN_CALLS, "Return", "Select", "add", "ad
            "is_buffer_var", "likely", "get_active_lane_mask", "logaddexp", "max", "max_value", "min", "min_value", "multiply",
            "pow", "reinterpret", "ret", "subtract", "truncdiv", "truncmod", "tvm_access_ptr", "tvm_storage_sync",
            "tvm_struct_get", "type_annotation", "undef",
-           "vectorcombine", "vectorhigh", "vectorlow"]
+           "vectorcombine", "vectorhigh", "vectorlow", "vscale"]
 
 
 def _of_script(value):
@@ -320,6 +320,11 @@ def tvm_storage_sync(scope):
 def get_active_lane_mask(dtype, base, limit):
     """A vector of booleans: whether base + i < limit, for each lane i."""
     return KINDS["Call"](dtype, "tir.get_active_lane_mask", [*same_type(base, limit)])
+
+
+def vscale():
+    """The number by which vectors of scalable length are longer than their least length, an int32."""
+    return KINDS["Call"]("int32", "tir.vscale", [])
 
 
 def vectorlow(dtype, vec):

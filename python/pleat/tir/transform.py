@@ -5,10 +5,10 @@ Options are arguments, or stand in PassContext(config={"tirx.UnrollLoop": {"auto
 import functools
 
 from pleat._library import _lib, ffi
-from pleat.ir.transform import (Pass, PassContext, Sequential, module_pass, pass_text,
+from pleat.ir.transform import (Pass, PassContext, PrimFuncPass, Sequential, module_pass, pass_text,
                                 prim_func_pass, run_passes)
 
-__all__ = ["Pass", "PassContext", "Sequential", "module_pass", "passes", "prim_func_pass"]
+__all__ = ["Pass", "PassContext", "PrimFuncPass", "Sequential", "module_pass", "passes", "prim_func_pass"]
 
 
 def passes():
