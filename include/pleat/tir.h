@@ -155,6 +155,10 @@ int pleat_module_nodes(const PleatModule *module, char **json, PleatMessages **m
  * is checked as a script is. */
 int pleat_module_make(const char *json, PleatModule **module, PleatMessages **messages);
 
+/* The text of the last of the nodes in such an object: an expression, a statement, a buffer or a
+ * function, which is not checked. *text is owned. */
+int pleat_node_print(const char *json, char **text, PleatMessages **messages);
+
 /* The module as a JSON object that pleat_module_load reads: "format" is "pleat.module", "version"
  * that of the library, and "script" the printed module. It has been read back and found equal.
  * *json is owned. */

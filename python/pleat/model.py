@@ -235,7 +235,7 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
                   offload=None, target=None, tuning=None):
     title = None
     if hasattr(model, "__script__"):  # a module or function of TVMScript
-        if not hasattr(model, "script"):
+        if not hasattr(model, "_handle"):
             raise TypeError(f"expected a model, a module or a function, not {model!r}")
         title = title_of(model)
         model, func = model.script().encode(), func or ""

@@ -60,7 +60,7 @@ def _operator(function):
 
 def _text_of(model):
     """The script of a pleat.IRModule, of a file whose name ends in .py, or of its bytes; "" for others."""
-    if hasattr(model, "script"):
+    if hasattr(model, "_handle"):
         return model.script()
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model).decode(errors="replace")

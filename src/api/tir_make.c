@@ -799,13 +799,69 @@ Expr *nodes_expr(NodesMaking *making, const char *field, const json_t *reference
   return object_of(making, field, reference, MADE_EXPR, false);
 }
 
-// ---- Modules ------------------------------------------------------------------------------------
-
 typedef struct NodesMakeCall {
   ModuleCall call;
   const char *json;
   json_t *object;
+  char *text;
 } NodesMakeCall;
+
+// Reads the table of a call. NULL with a diagnostic.
+static NodesMaking *nodes_of_call(NodesMakeCall *call) {
+  Context *context = call->call.context;
+  json_error_t error;
+  call->object = json_loads(call->json, 0, &error);
+  const json_t *nodes = json_object_get(call->object, "nodes");
+  if (!json_is_array(nodes)) {
+    field_error(context, "json", "line %d: %s", error.line,
+                call->object ? "there are no nodes" : error.text);
+    return NULL;
+  }
+  NodesMaking *m = nodes_read(context, nodes, NULL);
+  return context->error_count ? NULL : m;
+}
+
+// ---- Text ---------------------------------------------------------------------------------------
+
+static void print_made(NodesMaking *m, const Made *made, Text *out) {
+  switch (made->kind) {
+  case MADE_EXPR: text_puts(out, script_expr_text(m->context, made->object)); return;
+  case MADE_BUFFER: text_puts(out, script_buffer_text(m->context, made->object)); return;
+  case MADE_STMT: script_print_stmt(m->context, made->object, out, NULL); return;
+  case MADE_FUNC: script_print_prim_func(m->context, made->object, out, NULL); return;
+  case MADE_BLOCK:
+  case MADE_RANGE:
+  case MADE_REGION:
+  case MADE_MATCH:
+  case MADE_ITER: break;
+  }
+  wrong(m, "node", "has no text of its own");
+}
+
+static void print_node(void *arg) {
+  NodesMakeCall *call = arg;
+  Context *context = call->call.context;
+  NodesMaking *m = nodes_of_call(call);
+  if (!m) return;
+  Text text = text_new(&context->scratch);
+  if (m->at && m->made[m->at - 1].object) print_made(m, &m->made[m->at - 1], &text);
+  if (!context->error_count) call->text = module_owned_text(context, &text);
+  call->call.done = call->text != NULL;
+}
+
+int pleat_node_print(const char *json, char **text, PleatMessages **messages) {
+  if (!text) return messages_refuse("text", "is NULL, expected where to store it", messages);
+  *text = NULL;
+  if (!json) return messages_refuse("json", "is NULL, expected nodes", messages);
+  NodesMakeCall call = {.call = {.body = print_node}, .json = json};
+  PleatModule *none;
+  int status = module_call_run_new(&call, &none, messages);
+  json_decref(call.object);
+  *text = call.text;
+  return status;
+}
+
+// ---- Modules ------------------------------------------------------------------------------------
 
 static bool add_functions(NodesMaking *m, const json_t *functions, Module *module) {
   const char *name;
@@ -837,18 +893,10 @@ static Module *checked_again(Context *context, const Module *made) {
 static void make(void *arg) {
   NodesMakeCall *call = arg;
   Context *context = call->call.context;
-  json_error_t error;
-  call->object = json_loads(call->json, 0, &error);
-  const json_t *nodes = json_object_get(call->object, "nodes");
-  if (!json_is_array(nodes)) {
-    field_error(context, "json", "line %d: %s", error.line,
-                call->object ? "there are no nodes" : error.text);
-    return;
-  }
-  NodesMaking *m = nodes_read(context, nodes, NULL);
+  NodesMaking *m = nodes_of_call(call);
+  if (!m) return;
   Module *made = module_new(context, "");
-  bool done =
-      !context->error_count && add_functions(m, json_object_get(call->object, "functions"), made);
+  bool done = add_functions(m, json_object_get(call->object, "functions"), made);
   call->call.result = done ? checked_again(context, made) : NULL;
   call->call.done = call->call.result != NULL;
 }

@@ -747,6 +747,24 @@ def test_pass_contexts_refuse_unknown_options():
     assert context(config={"mine": 3}).config == {"mine": 3}  # for the passes of the caller
 
 
+def test_nodes_print_as_scripts():
+    @T.prim_func
+    def program(A: T.Buffer((8, 4), "float32"), n: T.int32):
+        for i in range(8):
+            A[i, n] = A[i, n] * 2.0
+    n, loop = tir.Var("n", "int32"), program.body
+    assert str(loop) == loop.script() == "for i in range(8):\n    A[i, n] = A[i, n] * T.float32(2.0)"
+    assert str(loop.body.value) == "A[i, n] * T.float32(2.0)"
+    assert str(tir.floormod(n * 4, 3) < n + 1) == "n * 4 % 3 < n + 1" and str(tir.exp(n.astype("float32"))) == \
+        'T.exp(T.Cast("float32", n))'
+    assert repr(loop).startswith("For(loop_var=i, min=0, extent=8")
+    assert str(pleat.ir.Range(0, n)) == "I.Range(0, n)" and str(pleat.ir.Range(2, 5)) == "I.Range(2, 5)"
+    region = tir.BufferRegion(loop.body.buffer, [pleat.ir.Range(0, 3), pleat.ir.Range.from_min_extent(n, 1)])
+    assert str(region) == "A[0:3, n]"
+    with pytest.raises(TypeError, match="^n > 3 is known only when the program runs"):
+        bool(n > 3)
+
+
 def test_names_of_tvm():
     assert pleat.instrument.PassTimingInstrument is ir.instrument.PassTimingInstrument
     assert isinstance(transform.Simplify(), pleat.transform.ModulePass) and transform.PrimFuncPass

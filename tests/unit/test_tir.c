@@ -672,6 +672,9 @@ static void test_null_is_refused(void **state) {
   assert_int_equal(pleat_module_print(module, NULL, NULL, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_module_nodes(NULL, &text, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_module_make(NULL, &result, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_node_print(NULL, &text, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_node_print("{\"nodes\": []}", NULL, NULL), PLEAT_REFUSED);
+  assert_int_equal(pleat_node_print("{}", &text, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_module_make("{\"nodes\": 1}", &result, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_module_make("{\"nodes\": [{}]}", &result, NULL), PLEAT_REFUSED);
   assert_int_equal(pleat_module_save(NULL, &text, NULL), PLEAT_REFUSED);

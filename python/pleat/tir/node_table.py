@@ -3,7 +3,7 @@
 import json
 import math
 
-from pleat._library import _lib, ffi
+from pleat._library import _lib, _owned_text, ffi, take_messages
 from pleat._request import check_status
 from pleat.ir._module import Op, nodes_of, sources_of
 from pleat.ir.op import is_registered
@@ -135,6 +135,15 @@ def read_nodes(table, known):
         fields = {name: _value(item, made) for name, item in record.items() if name != "type"}
         made.append(known[record["key"]] if "key" in record else KINDS[record["type"]].read(fields))
     return {name: _value(item, made) for name, item in table.items() if name != "nodes"}
+
+
+def text_of_node(node):
+    """The TVMScript of an expression or statement, which may be a part of a program; None where it has none."""
+    text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
+    table = json.dumps(written_nodes({"node": node})).encode()
+    status = _lib.pleat_node_print(table, text, messages)
+    take_messages(messages[0])
+    return None if status else _owned_text(text[0]).rstrip("\n")
 
 
 def make_module(functions):

@@ -86,6 +86,20 @@ class Node:
         parts = [f"{name}={_brief(value)}" for name, value in self.fields.items()]
         return f"{type(self).__name__}({', '.join(parts)})"
 
+    def script(self, **_):
+        """The TVMScript of an expression or statement; of other nodes, their fields. TVM's options change
+        nothing."""
+        from pleat.tir.node_table import text_of_node
+        own = _TEXTS.get(type(self).__name__)
+        return own(self) if own else text_of_node(self) or repr(self)
+
+    def __str__(self):
+        return self.script() if type(self).__repr__ is Node.__repr__ else repr(self)
+
+    def show(self, style=None, black_format=None, **options):
+        """Prints the script."""
+        print(self.script(**options))
+
 
 # ---- Types ----------------------------------------------------------------------------------------
 
@@ -211,7 +225,7 @@ class PrimExpr(Node):
         return KINDS["Call"](self.dtype, "tir.bitwise_not", [self])
 
     def __bool__(self):
-        raise TypeError(f"{self!r} is known only when the program runs; if_then_else chooses between two values")
+        raise TypeError(f"{self} is known only when the program runs; if_then_else chooses between two values")
 
 
 class Equality:
@@ -806,6 +820,21 @@ def _brief(value):
     if isinstance(value, list):
         return f"[{', '.join(_brief(item) for item in value)}]"
     return f"{type(value).__name__}(…)" if isinstance(value, Stmt) else repr(value)
+
+
+def _bounds_text(one, form):
+    end = one.extent if one.min == 0 else one.min + one.extent
+    return form.format(one.min, end)
+
+
+def _region_text(region):
+    parts = [str(one.min) if isinstance(one.extent, IntImm) and one.extent == 1 else _bounds_text(one, "{}:{}")
+             for one in region.region]
+    return f"{region.buffer.name}[{', '.join(parts)}]"
+
+
+# The texts of nodes that are no expressions or statements.
+_TEXTS = {"Range": lambda one: _bounds_text(one, "I.Range({}, {})"), "BufferRegion": _region_text}
 
 
 # ---- Comparing ------------------------------------------------------------------------------------
