@@ -370,7 +370,7 @@ def lower(inp, args=None, name="main", simple_mode=False):
     variables, with all steps applied. simple_mode: its loops alone, without blocks, to be read.
     A pleat.IRModule or PrimFunc is lowered to flat loops, as TVM lowers it: see pleat.tir.lowering."""
     from pleat.ir import IRModule
-    from pleat.tir import PrimFunc, transform
+    from pleat.tir import PrimFunc
     from pleat.tir.lowering import lower_module
     if isinstance(inp, PrimFunc):
         inp = IRModule({name: inp.with_attr("global_symbol", name)})
@@ -379,4 +379,4 @@ def lower(inp, args=None, name="main", simple_mode=False):
     if args is None:
         raise TypeError("a te.Schedule needs the list of its arguments, args=[A, B]")
     module = with_double_buffers(schedule_of(inp, args, name).mod)
-    return transform.LowerOpaqueBlock()(module) if simple_mode else module
+    return lower_module(module, simple_mode=True) if simple_mode else module
