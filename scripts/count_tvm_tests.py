@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts how many of TVM's own tests of passes, or of schedules, hold when they run over Pleat's package.
 
-    python3 scripts/count_tvm_tests.py ~/tvm [--schedules] [--markdown] [--python build/venv/bin/python]
+    python3 scripts/count_tvm_tests.py ~/tvm [--schedules | --expressions] [--markdown] [--python build/venv/bin/python]
 
 The argument is a checkout of TVM, of any version. Each file of tests in it that is about one of the passes
-below, or about schedules, runs with `import tvm` meaning `import pleat` (tests/python/as_tvm.py). A file that cannot be
-collected counts as one failure."""
+below, or about schedules or tensor expressions, runs with `import tvm` meaning `import pleat`
+(tests/python/as_tvm.py). A file that cannot be collected counts as one failure."""
 import argparse
 import os
 import pathlib
@@ -38,6 +38,11 @@ def schedule_files_of(checkout):
     return sorted(checkout.glob("tests/python/**/test_tir_schedule_*.py"))
 
 
+def expression_files_of(checkout):
+    """The test files of tensor expressions and their schedules."""
+    return sorted(checkout.glob("tests/python/**/test_te_*.py"))
+
+
 def run(path, python, *options):
     """Runs pytest on a file, in which `import tvm` means `import pleat`."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'python'}"}
@@ -57,11 +62,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("checkout", type=pathlib.Path)
     parser.add_argument("--schedules", action="store_true", help="count the tests of schedules")
+    parser.add_argument("--expressions", action="store_true", help="count the tests of tensor expressions")
     parser.add_argument("--markdown", action="store_true", help="print the rows of a table")
     parser.add_argument("--python", default=sys.executable)
     options = parser.parse_args()
     total = [0, 0]
-    files = schedule_files_of if options.schedules else files_of
+    files = (schedule_files_of if options.schedules else
+             expression_files_of if options.expressions else files_of)
     for path in files(options.checkout):
         counts = counts_of(run(path, options.python, "--tb=no").stdout)
         passed = counts.get("passed", 0) + counts.get("xpassed", 0)
