@@ -6,9 +6,9 @@
 //   for y_0, x: for c in T.vectorized(16): for y_1 in T.unroll(2): …
 //
 // The axes that choose run innermost and are unrolled. An axis of which the higher digit chooses,
-// as in x // 384 == 0, is split there, also where vectors run along the lower digit. Each copy
-// then computes one of the values, and the copies share their operands, which are vectors in
-// registers (lower/hoist_values.c).
+// as in x // 384 == 0, is split there, also where vectors run along the lower digit. Vectors run
+// along several last axes where one alone is too short. Each copy then computes one of the values,
+// and the copies share their operands, which are vectors in registers (lower/hoist_values.c).
 #include "autosched/internal.h"
 
 enum { MOST_AXES = 4, MOST_PERIOD = 8, MOST_COPIES = 64 };
@@ -176,6 +176,19 @@ static bool put_in_order(AutoSched *s, const GroupedLoops *order) {
   return !outer || autosched_run_parallel(s, all, outer, free, NULL);
 }
 
+// Fuses the last loops when one alone is shorter than a vector, as in layouts like NCHW2c2h2w. They
+// must not choose.
+static bool fuse_last(AutoSched *s, const ChoiceSearch *search, LoopRefs *loops, int lanes) {
+  int from = loops->count;
+  int64_t extent = 1;
+  while (from > 0 && extent < lanes && !choice_of(search, loops->items[from - 1]))
+    extent *= autosched_loop_extent(s, loops->items[--from]);
+  if (loops->count - from < 2) return true;
+  TRY(schedule_fuse(s->sch, loops->items + from, loops->count - from, &loops->items[from]));
+  loops->count = from + 1;
+  return true;
+}
+
 bool autosched_choice_axes(AutoSched *s) {
   LoopRefs loops = {0};
   GroupedLoops order = {.count = {0}};
@@ -185,6 +198,8 @@ bool autosched_choice_axes(AutoSched *s) {
   ChoiceSearch search = find_axes(s, s->tail);
   int lanes = autosched_lanes(s, s->tail);
   if (search.failed || loops.count < 2 || loops.count > NEST_MAX_AXES || lanes < 2) return false;
+  TRY(fuse_last(s, &search, &loops, lanes));
+  search = find_axes(s, s->tail);
   LoopRef last = array_last(&loops);
   const ChoiceAxis *digit = choice_of(&search, last);
   if (digit ? digit->low < lanes : autosched_loop_extent(s, last) < lanes) return false;

@@ -47,6 +47,13 @@ def volume():
     return b.model(b("Relu", y))
 
 
+def shuffled():
+    """The result is written in a layout whose last axes are short."""
+    b = Builder(x=[1, 64, 12, 16])
+    y = b("Conv", "x", b.weight(256, 64, 3, 3), b.weight(256), pads=[1] * 4)
+    return b.model(b("DepthToSpace", y, blocksize=2, mode="CRD"))
+
+
 CASES = {"plain": one(1, 64, 64, 28, 28), "batch": one(3, 32, 48, 19, 23),
          "odd": one(1, 67, 53, 29, 31, pads=(0, 1, 2, 0)),
          "five": one(1, 40, 64, 26, 22, (5, 5), (2,) * 4),
@@ -54,7 +61,8 @@ CASES = {"plain": one(1, 64, 64, 28, 28), "batch": one(3, 32, 48, 19, 23),
          "wide": one(1, 64, 64, 28, 28, (3, 5)),
          "strides": one(1, 64, 64, 57, 28, strides=[2, 1]),
          "dilated": one(1, 64, 64, 30, 28, pads=(2, 1, 2, 1), dilations=[2, 1]),
-         "residual": residual, "gated": gated, "line": line, "volume": volume}
+         "residual": residual, "gated": gated, "line": line, "volume": volume,
+         "shuffled": shuffled}
 
 
 def matrix(*shape, columns=512, op="Relu"):
