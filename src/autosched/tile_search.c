@@ -108,15 +108,44 @@ static int64_t step_along(Context *context, const Nest *nest, const NestLayouts 
   return step * dtype_bytes(read->buffer->type);
 }
 
+// The dimension along which the read moves with a reduction axis and with an axis of the output,
+// which is set: that of a window; -1 for none.
+static int window_dimension(const Nest *nest, const NestRead *read, int axis, int *moved_by) {
+  for (int d = 0; d < read->buffer->rank; d++)
+    for (int a = 0; read->linear[d] && read->coefficient[d][axis] && a < nest->spatial_count; a++)
+      if (read->coefficient[d][a]) {
+        *moved_by = a;
+        return d;
+      }
+  return -1;
+}
+
+// The share of the steps along a reduction axis that read what no tile has read before. The windows
+// of neighbours overlap, and what they share is found in the first cache where that holds it for
+// all windows in a row.
+static double new_share(const TileSearch *s, int i, int axis) {
+  const NestRead *read = &s->nest->reads[i];
+  int moved_by = 0, d = window_dimension(s->nest, read, axis, &moved_by);
+  int64_t size = 0, taps = s->nest->axes[axis].extent;
+  if (d < 0 || !expr_as_int(read->buffer->shape[d], &size) || size <= 0) return 1;
+  double row = s->bytes[i] * (double)taps / (double)size;
+  for (int a = 0; a < s->nest->spatial_count; a++)
+    if (s->moves[i][a] && nest_dimension_of(s->nest, read, a) >= 0)
+      row /= MAX_OF(extent_of(s->nest, a) / machine_lanes(s->machine, read->buffer->type), 1);
+  if (row > (double)s->machine->l1_bytes) return 1;
+  int64_t stride = read->coefficient[d][moved_by], step = read->coefficient[d][axis];
+  return MIN_OF(fabs((double)stride / (double)(taps * step)), 1);
+}
+
 static void find_far_reads(TileSearch *s) {
   int64_t near = s->costs->near_bytes;
   for (int i = 0; i < s->nest->read_count; i++) {
     int first = s->nest->spatial_count, innermost = s->innermost;
     if (s->bytes[i] <= (double)s->machine->l1_bytes) continue;
     if (step_along(s->context, s->nest, s->layouts, i, innermost) > near)
-      s->far[i] = 1;
+      s->far[i] = new_share(s, i, innermost);
     else if (innermost != first && step_along(s->context, s->nest, s->layouts, i, first) > near)
-      s->far[i] = 1 / extent_of(s->nest, innermost);
+      s->far[i] = new_share(s, i, first) / extent_of(s->nest, innermost);
   }
 }
 
@@ -546,8 +575,7 @@ static int64_t values_in_group(const TileSearch *s, int axis) {
 }
 
 // Do windows along the axis cross the border of what is read? Vectors are then put together from
-// what is within it [performance, depthwise convolutions with 8 columns in a vector: 2.5 times the
-// cycles of those with channels].
+// what is within it.
 static bool has_borders(const Nest *nest, int axis) {
   for (int i = 0; nest->conditional && i < nest->read_count; i++)
     if (nest_depends(&nest->reads[i], axis) && nest_dimension_of(nest, &nest->reads[i], axis) < 0)
@@ -570,9 +598,8 @@ static bool set_vectors(TileSearch *s, Tile *tile) {
   s->group = values_in_group(s, axis);
   for (int i = 0; i < s->nest->read_count; i++)
     s->vectors_collide[i] = vectors_share_sets(s, i, axis, lanes);
-  s->share = has_borders(s->nest, axis)
-                 ? 1
-                 : vector_share(s->machine, lanes * dtype_bytes(s->nest->output->type));
+  s->share = vector_share(s->machine, lanes * dtype_bytes(s->nest->output->type));
+  if (has_borders(s->nest, axis)) s->share *= s->costs->border_factor;
   return true;
 }
 

@@ -50,6 +50,7 @@ static const CostModel x86_64 = {
     .chain_cycles = 38,
     .broadcast_factor = 1.1,
     .condition_factor = 1.3,
+    .border_factor = 1.9,
     .rest_factor = 1.02,
     .bilinear_share = 0.9,
     .block_share = 0.94,

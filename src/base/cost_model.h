@@ -144,6 +144,9 @@ typedef struct CostModel {
   double broadcast_factor;
   // Slowdown where padding along a tile's outer rows is tested in its innermost loop [estimate].
   double condition_factor;
+  // Slowdown where windows cross a border along a tile's vectors, which are then put together from
+  // what is within it [performance, depthwise convolutions with columns in a vector].
+  double border_factor;
   // Slowdown of a long row axis that ends in a partial tile, and so is not cut in blocks between
   // panels [performance, 12 rows of 1500].
   double rest_factor;

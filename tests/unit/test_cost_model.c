@@ -35,6 +35,7 @@ static void test_every_field_is_positive(void **state) {
                             model->chain_cycles,
                             model->broadcast_factor,
                             model->condition_factor,
+                            model->border_factor,
                             model->rest_factor,
                             model->bilinear_share,
                             model->least_bilinear_cycles,
@@ -112,7 +113,7 @@ static void test_shares_and_ties_are_below_one(void **state) {
                            model->half_vector_share};
   for (int i = 0; i < COUNT_OF(shares); i++) assert_true(shares[i] < 1);
   assert_true(model->broadcast_factor >= 1 && model->condition_factor >= 1 &&
-              model->rest_factor >= 1);
+              model->border_factor >= 1 && model->rest_factor >= 1);
 }
 
 static void test_farther_memory_is_slower(void **state) {
