@@ -5,6 +5,8 @@
 
 #include "arith/arith.h"
 
+#include <math.h>
+
 typedef struct NestReading {
   Context *context;
   Nest *nest;
@@ -227,6 +229,34 @@ double nest_buffer_bytes(const Buffer *buffer) {
   int64_t extent;
   for (int d = 0; d < buffer->rank; d++)
     if (expr_as_int(buffer->shape[d], &extent)) bytes *= (double)extent;
+  return bytes;
+}
+
+// The values that index `d` takes: fewer than the dimension has where a stride leaves some out.
+static double values_of_index(const Nest *nest, const NestRead *read, int d, int64_t size) {
+  double values = 1, span = 1;
+  if (!read->linear[d] || read->group_size[d]) return (double)size;
+  for (int a = 0; a < nest->axis_count; a++) {
+    double steps = (double)nest->axes[a].extent - 1;
+    if (read->coefficient[d][a]) values *= steps + 1;
+    span += fabs((double)read->coefficient[d][a]) * steps;
+  }
+  return MIN_OF(MIN_OF(values, span), (double)size);
+}
+
+double nest_read_bytes(Context *context, const HostMachine *machine, const Nest *nest,
+                       const NestRead *read, const Layout *layout) {
+  int64_t strides[TE_MAX_RANK], pitch = 1, size;
+  bool has[TE_MAX_RANK];
+  double bytes = dtype_bytes(read->buffer->type);
+  if (layout) layout_strides(context, layout, strides, has);
+  for (int d = read->buffer->rank - 1; d >= 0; d--) {
+    if (!expr_as_int(read->buffer->shape[d], &size)) continue;
+    int64_t stride = !layout ? pitch : has[d] ? strides[d] : 1;
+    bool lines = stride * dtype_bytes(read->buffer->type) >= machine->line_bytes;
+    bytes *= lines ? values_of_index(nest, read, d, size) : (double)size;
+    pitch *= size;
+  }
   return bytes;
 }
 

@@ -90,6 +90,10 @@ double nest_operations(const HostMachine *machine, const Nest *nest);
 double nest_chain_latency(const CostModel *costs, const Nest *nest);
 // Bytes of all elements, row-major; unknown extents count as 1.
 double nest_buffer_bytes(const Buffer *buffer);
+// The bytes of the cache lines that a nest reads of a tensor in `layout`, where NULL is row-major.
+// A convolution of 1x1 with a stride leaves rows and columns out.
+double nest_read_bytes(Context *context, const HostMachine *machine, const Nest *nest,
+                       const NestRead *read, const Layout *layout);
 
 // ---- Register tiles --------------------------------------------------------------------------
 

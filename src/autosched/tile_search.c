@@ -137,15 +137,27 @@ static double new_share(const TileSearch *s, int i, int axis) {
   return MIN_OF(fabs((double)stride / (double)(taps * step)), 1);
 }
 
+// The cost of jumps between the blocks of a read that the reduction runs through, in far reads for
+// each step. Where the second cache does not hold it, they wait for the third one, unless there are
+// so few that the prefetcher follows each from tile to tile.
+static double block_jumps(const TileSearch *s, int i) {
+  const CostModel *c = s->costs;
+  double extent = extent_of(s->nest, s->innermost), block = (double)s->blocks[i][s->innermost];
+  bool held = s->bytes[i] <= (double)s->machine->l2_bytes * c->panel_l2_share;
+  if (block <= 1 || held || extent / block <= c->followed_streams) return 0;
+  return c->jump_cycles / c->far_cycles / block;
+}
+
 static void find_far_reads(TileSearch *s) {
   int64_t near = s->costs->near_bytes;
   for (int i = 0; i < s->nest->read_count; i++) {
     int first = s->nest->spatial_count, innermost = s->innermost;
     if (s->bytes[i] <= (double)s->machine->l1_bytes) continue;
+    s->far[i] = block_jumps(s, i);
     if (step_along(s->context, s->nest, s->layouts, i, innermost) > near)
-      s->far[i] = new_share(s, i, innermost);
+      s->far[i] += new_share(s, i, innermost);
     else if (innermost != first && step_along(s->context, s->nest, s->layouts, i, first) > near)
-      s->far[i] = new_share(s, i, first) / extent_of(s->nest, innermost);
+      s->far[i] += new_share(s, i, first) / extent_of(s->nest, innermost);
   }
 }
 
@@ -636,7 +648,8 @@ static void try_vector_axis(TileSearch *s, int axis, int lanes) {
 static void look_at_read(TileSearch *s, int i) {
   const NestRead *read = &s->nest->reads[i];
   bool packed = s->layouts->packed[i];
-  s->bytes[i] = nest_buffer_bytes(read->buffer);
+  s->bytes[i] =
+      nest_read_bytes(s->context, s->machine, s->nest, read, packed ? NULL : s->layouts->reads[i]);
   s->streams[i] = packed && constant_streams(s->machine, s->bytes[i]);
   for (int a = 0; a < s->nest->axis_count; a++) {
     s->moves[i][a] = nest_depends(read, a);

@@ -62,6 +62,9 @@ typedef struct CostModel {
   // Cycles for a load further than near_bytes from the one before [performance, panels of one
   // head's columns].
   double far_cycles;
+  // Cycles for a jump to another block of a tensor in the third cache, where a sum runs through
+  // more of them than the prefetcher follows [performance, sums over 1024 channels].
+  double jump_cycles, followed_streams;
   // Cycles until the first constants of a kernel come from beyond L2 [`make bench-model`, Zen 5].
   double far_start_cycles;
   // Bytes that the prefetcher follows [performance, panels of one head's columns].

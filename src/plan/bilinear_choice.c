@@ -72,11 +72,29 @@ static double moved(const Choosing *c, double read, double written) {
   return planner_move_cost(&c->planner, read, written);
 }
 
-// The layout of a read whose first axis of the reduction is innermost, in blocks of vectors.
-static const Layout *layout_for(const Choosing *c, const Nest *nest, const NestRead *read) {
+// The layout of a read whose first axis of the reduction is innermost, in blocks or as a whole.
+static const Layout *layout_for(const Choosing *c, const Nest *nest, const NestRead *read,
+                                int64_t block) {
   int d = nest_dimension_of(nest, read, nest->spatial_count);
-  int lanes = machine_lanes(c->planner.machine, read->buffer->type);
-  return d < 0 ? NULL : planner_inner_axis(&c->planner, read->buffer, d, lanes);
+  return d < 0 ? NULL : planner_inner_axis(&c->planner, read->buffer, d, block);
+}
+
+// The cycles of a sum of products whose vectors run along dimension `d` of the output, and whose
+// data is read in blocks (0: in none); negative when it has no tiles.
+static double product_cycles_along(const Choosing *c, const Nest *nest, const Buffer *weights,
+                                   int d, int64_t block) {
+  NestLayouts layouts = {0};
+  int axis = nest->output_axis[d], lanes = machine_lanes(c->planner.machine, nest->output->type);
+  if (axis < 0) return -1;
+  for (int i = 0; i < nest->read_count; i++) {
+    const NestRead *read = &nest->reads[i];
+    layouts.packed[i] = read->buffer == weights;
+    if (layouts.packed[i] != nest_depends(read, axis)) return -1;
+    if (!layouts.packed[i]) layouts.reads[i] = layout_for(c, nest, read, block);
+  }
+  layouts.output = planner_inner_axis(&c->planner, nest->output, d, lanes);
+  const Strategies *found = strategies_of(c->planner.context, c->planner.machine, nest, &layouts);
+  return strategies_tile(found) ? found->items[0].cost : -1;
 }
 
 // The cycles of a sum of products with weights that are packed, in the layouts that suit it;
@@ -85,22 +103,12 @@ static double product_cycles(Choosing *c, TeStage *te, const Buffer *weights) {
   Stage *stage = arena_new(&c->planner.context->arena, Stage);
   stage->te = te;
   const Nest *nest = planner_nest(&c->planner, stage);
+  int64_t blocks[] = {machine_lanes(c->planner.machine, te->output->type), 0};
   double best = -1;
-  for (int d = 0; nest && d < nest->output->rank; d++) {
-    NestLayouts layouts = {0};
-    int axis = nest->output_axis[d], lanes = machine_lanes(c->planner.machine, te->output->type);
-    bool filters = axis >= 0;
-    for (int i = 0; i < nest->read_count && filters; i++) {
-      const NestRead *read = &nest->reads[i];
-      layouts.packed[i] = read->buffer == weights;
-      filters = layouts.packed[i] == nest_depends(read, axis);
-      if (!layouts.packed[i]) layouts.reads[i] = layout_for(c, nest, read);
-    }
-    if (!filters) continue;
-    layouts.output = planner_inner_axis(&c->planner, nest->output, d, lanes);
-    const Strategies *found = strategies_of(c->planner.context, c->planner.machine, nest, &layouts);
-    if (!strategies_tile(found) || (best >= 0 && found->items[0].cost >= best)) continue;
-    best = found->items[0].cost;
+  for (int i = 0; nest && i < nest->output->rank * COUNT_OF(blocks); i++) {
+    double cycles = product_cycles_along(c, nest, weights, i / COUNT_OF(blocks),
+                                         blocks[i % COUNT_OF(blocks)]);
+    if (cycles >= 0 && (best < 0 || cycles < best)) best = cycles;
   }
   if (best < 0) return best;
   double memory = memory_cycles(c->planner.machine, bytes_of(weights), MEMORY_MAIN, MEMORY_READ);

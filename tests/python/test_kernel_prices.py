@@ -167,3 +167,37 @@ def test_integers_are_added_by_an_operation_of_its_own():
         back = helper.make_node("Cast", ["p"], ["y"], to=TensorProto.FLOAT)
         prices.append(max(kernels(shape, [*last, *cast, product, back], w=(32, 64, 48))))
     assert 1.3 * prices[0] < prices[1] < 1.7 * prices[0]
+
+
+def convolution_price(layout, channels, results, size, taps=1, group=1, **attributes):
+    """The price of a convolution on AVX2 that reads and writes `layout`."""
+    weights = numpy_helper.from_array(np.ones((results, channels // group, taps, taps), np.float32), "w")
+    node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", group=group,
+                            pads=[taps // 2] * 4, **attributes)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph([node], "conv", [info("x", TensorProto.FLOAT, (1, channels, size, size))],
+                              [info("y", TensorProto.FLOAT, None)], [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    plan = pleat.plan(model.SerializeToString(), cpu="avx2", threads=1, accuracy="exact",
+                      desired_layouts={"Conv": layout}, input_layouts={"x": layout}, output_layouts={"y": layout})
+    return sum(kernel.cycles for kernel in plan.kernels)
+
+
+def test_columns_in_vectors_cost_more_at_borders():
+    """The rows of a window are in the cache since the tile before; borders fall into vectors of
+    columns, which takes twice the time of vectors of channels."""
+    blocks, columns = (convolution_price(layout, 96, 96, 56, taps=7, group=96)
+                       for layout in ("NCHW8c", "NCHW"))
+    assert columns > 1.3 * blocks
+
+
+def test_a_stride_reads_only_a_part():
+    """Rows and columns that a stride leaves out are not read from memory."""
+    left_out = convolution_price("NHWC", 4096, 64, 14, strides=[2, 2])
+    assert left_out < 1.25 * convolution_price("NHWC", 4096, 64, 7)
+
+
+def test_many_blocks_beyond_the_second_cache_cost_jumps():
+    """The prefetcher follows 64 blocks of channels that a sum runs through, but not 512."""
+    assert convolution_price("NCHW8c", 4096, 256, 14) > 1.3 * convolution_price("NHWC", 4096, 256, 14)
+    assert convolution_price("NCHW8c", 512, 64, 56) < 1.1 * convolution_price("NHWC", 512, 64, 56)

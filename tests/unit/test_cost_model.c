@@ -19,6 +19,8 @@ static void test_every_field_is_positive(void **state) {
                             model->line_cycles,
                             model->far_caches,
                             model->far_cycles,
+                            model->jump_cycles,
+                            model->followed_streams,
                             model->fma_latency,
                             model->loads_a_cycle,
                             model->half_vector_share,

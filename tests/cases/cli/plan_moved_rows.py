@@ -5,7 +5,7 @@
 from pleat.script import relax as R
 
 @R.function
-def main(x: R.Tensor((6, 8, 16000), "float32"), w: R.Tensor((16000, 32), "float32")) -> R.Tensor((4, 6, 2, 32), "float32"):
+def main(x: R.Tensor((6, 8, 16000), "float32"), w: R.Tensor((16000, 64), "float32")) -> R.Tensor((4, 6, 2, 64), "float32"):
     with R.dataflow():
         a = R.nn.softmax(x, axis=-1)
         b = R.reshape(a, (6, 4, 2, 16000))
