@@ -104,3 +104,78 @@ def test_tree_regressor_transforms(transform):
     compare("TreeEnsembleRegressor", rows_of(np.float32), [FLOAT], n_targets=3,
             post_transform=transform, **trees.attributes(),
             **trees.weights("target", lambda leaf: [leaf[0] % 2]))
+
+
+@pytest.mark.parametrize("kind, rows, transform, based", [
+    (np.float32, 13, "NONE", 0), (np.float64, 1, "SOFTMAX", 1), (np.int64, 5, "LOGISTIC", 0)])
+def test_tree_classifier(kind, rows, transform, based):
+    every = Trees(rows), lambda leaf: range(3)
+    boosted = Trees(rows + 1), lambda leaf: [leaf[0]]  # a tree for each class
+    mixed = Trees(rows + 2), lambda leaf: [leaf[1] % 3]  # a row may reach no leaf of a class
+    for trees, ids in every, boosted, mixed:
+        compare("TreeEnsembleClassifier", rows_of(kind, rows), [INT64, FLOAT],
+                classlabels_int64s=[7, 3, 9], post_transform=transform,
+                base_values=[0.5, -0.5, 0.1] if based else None,
+                **trees.attributes(), **trees.weights("class", ids, -1 if rows > 1 else 0))
+
+
+@pytest.mark.parametrize("transform, only, low",
+                         [("NONE", 0, 0), ("LOGISTIC", 0, -1), ("NONE", 1, -1)])
+def test_tree_classifier_of_two(transform, only, low):
+    trees = Trees(4 + only)
+    compare("TreeEnsembleClassifier", rows_of(np.float32), [INT64, FLOAT],
+            classlabels_int64s=[4, 2], post_transform=transform,
+            base_values=None if only else [0.125],
+            **trees.attributes(), **trees.weights("class", lambda leaf: [only], low))
+
+
+def test_trees_of_no_rows():
+    trees = Trees(2)
+    compare("TreeEnsembleClassifier", rows_of(np.float32)[:0], [INT64, FLOAT],
+            classlabels_int64s=[4, 2, 1], **trees.attributes(),
+            **trees.weights("class", lambda leaf: range(3)))
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"post_transform": "LOGISTIC"}, "ONNX Runtime ignores where there is one target"),
+    ({"nodes_modes": ["BRANCH_LEQ", "SPLIT", "LEAF"]}, "a node has mode 'SPLIT'"),
+    ({"nodes_truenodeids": [7, 0, 0]}, "refers to node 7 of tree 0, which does not exist"),
+    ({"nodes_truenodeids": [0, 0, 0]}, "begins with a node that another one leads to"),
+    ({"nodes_featureids": [3, 0, 0]}, "reads feature 3, and its input has 3"),
+    ({"nodes_nodeids": [0, 1, 1]}, "tree 0 has two nodes 1"),
+    ({"target_ids": [1, 0]}, "has a weight for 1, expected less than 1"),
+    ({"target_nodeids": [1, 1]}, "has two weights for 0"),
+    ({"aggregate_function": "MEDIAN"}, "aggregates with 'MEDIAN'"),
+    ({"base_values": [1.0, 2.0]}, "has 2 base values, expected 1"),
+    ({"target_weights": [1.0]}, "its lists of weights are empty or differ in length"),
+])
+def test_trees_refused(changes, words):
+    attributes = dict(
+        nodes_treeids=[0] * 3, nodes_nodeids=[0, 1, 2], nodes_featureids=[0] * 3,
+        nodes_values=[0.5] * 3, nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+        nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], target_treeids=[0, 0],
+        target_nodeids=[1, 2], target_ids=[0, 0], target_weights=[0.5, 0.25])
+    refused("TreeEnsembleRegressor", rows_of(np.float32), [FLOAT], words,
+            **{**attributes, **changes})
+
+
+def refused(op, x, outputs, words, **attributes):
+    with pytest.raises(pleat.PleatError) as caught:
+        pleat.compile(model_of(op, x, outputs, **attributes))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"classlabels_strings": ["a", "b"], "classlabels_int64s": None}, "its labels are text"),
+    ({"post_transform": "SOFTMAX"}, "expected NONE or LOGISTIC where there is one score"),
+    ({"base_values": [1.0, 2.0]}, "has 2 base values for two labels"),
+    ({"class_ids": None}, "weights of both classes"),
+    ({"classlabels_int64s": [1]}, "has 1 labels"),
+])
+def test_tree_classifier_refused(changes, words):
+    trees = Trees(3)
+    weights = trees.weights("class", lambda leaf: [0])
+    if "class_ids" in changes:
+        changes = {"class_ids": [i % 2 for i in range(len(trees.leaves))]}
+    refused("TreeEnsembleClassifier", rows_of(np.float32), [INT64, FLOAT], words,
+            **{"classlabels_int64s": [4, 2], **trees.attributes(), **weights, **changes})

@@ -287,6 +287,8 @@ static const char *advice(const OnnxNode *node) {
       {"String", text},
       {"RegexFullMatch", text},
       {"LabelEncoder", "put Gather or Where on numbers in its place"},
+      {"ZipMap", "convert the model without it: options={'zipmap': False} in skl2onnx, "
+                 "zipmap=False in onnxmltools"},
       {"ImageDecoder", "decode images outside of the model"},
       {"NonMaxSuppression", "how many boxes it gives is known only when it runs: end the model "
                             "before it, with boxes and scores as outputs"},
