@@ -28,6 +28,7 @@ typedef struct Following {
   int64_t iteration;
   Map touched;        // data variable → Map* from the element's address + 1 to Touch*
   Map inside;         // data variables of allocations inside of the loop
+  Map lets;           // variables of lets inside of the loop that have no number, to their values
   const char *thread; // sharing_threads of the loop
   Expr *vars[MOST_VARS];
   int64_t values[MOST_VARS];
@@ -111,13 +112,20 @@ bool lower_sums_lanes(const Stmt *loop, const Stmt *by) {
   return false;
 }
 
-// The written value with the numbers of the iteration: where it is the same, so is the element.
-static Expr *value_written(const Following *f, const Stmt *by) {
+// The expression with the numbers of the iteration, and with values in place of lets.
+static Expr *at_iteration(const Following *f, Expr *e) {
   Context *context = f->context;
-  Map numbers = map_new(&context->arena);
+  Map values = map_new(&context->arena);
+  for (int i = 0; i < f->lets.count; i++)
+    map_put(&values, (const void *)(uintptr_t)f->lets.entries[i].key, f->lets.entries[i].value);
   for (int i = 0; i < f->count; i++)
-    map_put(&numbers, f->vars[i], expr_int(context, f->vars[i]->type, f->values[i]));
-  return substitute_expr(context, by->as.store.value, &numbers);
+    map_put(&values, f->vars[i], expr_int(context, f->vars[i]->type, f->values[i]));
+  return substitute_expr(context, e, &values);
+}
+
+// The written value: where it is the same expression in two iterations, so is the element.
+static Expr *value_written(const Following *f, const Stmt *by) {
+  return at_iteration(f, by->as.store.value);
 }
 
 static bool is_fault(const Following *f, const Touch *first, bool writes, const Stmt *by) {
@@ -235,7 +243,9 @@ static void follow_if(Following *f, Stmt *s) {
 static void follow_let(Following *f, Stmt *s) {
   int64_t value;
   int count = f->count;
-  if (value_of(f, s->as.let.value, &value)) bind(f, s->as.let.var, value);
+  follow_expr(f, s->as.let.value, s);
+  if (!value_of(f, s->as.let.value, &value) || !bind(f, s->as.let.var, value))
+    map_put(&f->lets, s->as.let.var, at_iteration(f, s->as.let.value));
   follow(f, s->as.let.body);
   f->count = count;
 }
@@ -275,12 +285,18 @@ static void follow(Following *f, Stmt *s) {
 
 // ---- Loops to look at, with those around them at their first iterations
 
+// The state before a statement around the visited one.
+typedef struct EnteredStmt {
+  int mark;  // of the analyzer
+  int bound; // variables of `outer`
+} EnteredStmt;
+
 typedef struct RaceSearch {
   Context *context;
   Following outer;
   Analyzer *analyzer;
   Array(VarRange) ranges; // of the loops around the visited statement
-  Array(int) marks;       // of the analyzer, one for each of these loops and lets
+  Array(EnteredStmt) entered;
   LoopRacesList *out;
   bool threads; // look at loops over threads instead
   bool found;
@@ -316,6 +332,7 @@ static bool find_pair(RaceSearch *search, Stmt *loop, int followed) {
   f.thread = sharing_threads(loop);
   f.touched = map_new(&f.context->arena);
   f.inside = map_new(&f.context->arena);
+  f.lets = map_new(&f.context->arena);
   f.pos = loop->pos;
   follow(&f, loop);
   return f.found;
@@ -386,20 +403,29 @@ static void enter_loop(RaceSearch *search, Stmt *s) {
   if (known) bind(&search->outer, s->as.loop.var, min);
 }
 
+static void enter_let(RaceSearch *search, Stmt *s) {
+  int64_t value;
+  if (!dtype_is_int(s->as.let.var->type) || expr_reads_memory(s->as.let.value)) return;
+  analyzer_bind_value(search->analyzer, s->as.let.var, s->as.let.value);
+  if (value_of(&search->outer, s->as.let.value, &value))
+    bind(&search->outer, s->as.let.var, value);
+}
+
 static bool enter(Visitor *visitor, Stmt *s) {
   RaceSearch *search = visitor->env;
-  array_push(&search->context->arena, &search->marks, analyzer_mark(search->analyzer));
+  EnteredStmt before = {analyzer_mark(search->analyzer), search->outer.count};
+  array_push(&search->context->arena, &search->entered, before);
   if (s->kind == STMT_FOR) enter_loop(search, s);
-  if (s->kind == STMT_LET && dtype_is_int(s->as.let.var->type) &&
-      !expr_reads_memory(s->as.let.value))
-    analyzer_bind_value(search->analyzer, s->as.let.var, s->as.let.value);
+  if (s->kind == STMT_LET) enter_let(search, s);
   return true;
 }
 
 static void leave(Visitor *visitor, Stmt *s) {
   RaceSearch *search = visitor->env;
+  EnteredStmt before = search->entered.items[--search->entered.count];
   if (s->kind == STMT_FOR) search->ranges.count--;
-  analyzer_reset(search->analyzer, search->marks.items[--search->marks.count]);
+  analyzer_reset(search->analyzer, before.mark);
+  search->outer.count = before.bound;
 }
 
 // Sizes that are not known are followed with one value.

@@ -61,6 +61,48 @@ def with_size(a: T.handle, c: T.handle, n: T.int32):
                 C[b * 64 + t] = A[b * 64 + t]
 
 
+# The number of the element has a name outside of the loop, and the sum has one inside.
+@T.prim_func
+def named(A: T.Buffer((5, 7), "float32"), C: T.Buffer((5,), "float32")):
+    for i in range(5):
+        at: T.int32 = i
+        for k in T.thread_binding(7, thread="threadIdx.x"):
+            C[at] = C[at] + A[i, k]
+
+
+@T.prim_func
+def named_sum(A: T.Buffer((5, 7), "float32"), C: T.Buffer((5,), "float32")):
+    for i in range(5):
+        for k in T.thread_binding(7, thread="threadIdx.x"):
+            s: T.float32 = C[i] + A[i, k]
+            C[i] = s
+
+
+@T.prim_func
+def named_value(A: T.Buffer((7,), "float32"), C: T.Buffer((7,), "float32")):
+    for t in T.thread_binding(7, thread="threadIdx.x"):
+        a: T.float32 = A[t]
+        C[t // 2] = a
+
+
+# Many loops stand before this one.
+@T.prim_func
+def late(A: T.Buffer((13,), "float32"), C: T.Buffer((7,), "float32")):
+    for (
+        a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19,
+        a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37,
+        a38, a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, a49, a50, a51, a52, a53, a54, a55,
+        a56, a57, a58, a59, a60, a61, a62, a63
+    ) in T.grid(
+        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+        1, 1
+    ):
+        C[0] = T.float32(0)
+    for t in T.thread_binding(13, thread="threadIdx.x"):
+        C[t // 2] = A[t]
+
+
 @T.prim_func
 def one(C: T.Buffer((1,), "float32")):
     for t in T.thread_binding(1, thread="threadIdx.x"):

@@ -13,6 +13,7 @@
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func twice
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func meet
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func add
+# RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func add_rows
 # RUN 1: pleat compile %s --target opencl -o %t/x.c
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.c --func sized
 # RUN 1: pleat compile %s --target opencl -o %t/x.c --func par --openmp

@@ -102,6 +102,14 @@ def add(A: T.Buffer((8, 5), "float32"), C: T.Buffer((8,), "float32")):
             C[b] = C[b] + A[b, t]
 
 
+# The same in code whose addresses are computed outside of the loop over threads.
+@T.prim_func
+def add_rows(A: T.Buffer((5, 3, 7), "float32"), C: T.Buffer((2, 5), "float64")):
+    for i, j in T.grid(5, 3):
+        for t in T.thread_binding(7, "threadIdx.x"):
+            C[j % 2, i] = T.Cast("float64", T.Cast("float32", C[j % 2, i]) + A[i, j, t])
+
+
 # A host program is written for one size.
 @T.prim_func
 def sized(a: T.handle, c: T.handle, n: T.int32):
