@@ -9,7 +9,6 @@ from built import skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
-from pleat import backend  # noqa: E402
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -32,7 +31,7 @@ def compare(op, x, outputs, **attributes):
     model = model_of(op, x, outputs, **attributes)
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     expected = session.run(None, {"x": x})
-    results = backend.PleatRep(model, threads=1).run({"x": x})
+    results = pleat.compile(model, threads=1).run({"x": x})
     for result, wanted in zip(results, expected, strict=True):
         assert result.shape == wanted.shape and result.dtype == wanted.dtype
         np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
@@ -179,3 +178,46 @@ def test_tree_classifier_refused(changes, words):
         changes = {"class_ids": [i % 2 for i in range(len(trees.leaves))]}
     refused("TreeEnsembleClassifier", rows_of(np.float32), [INT64, FLOAT], words,
             **{"classlabels_int64s": [4, 2], **trees.attributes(), **weights, **changes})
+
+
+# ---- Linear models and features ---------------------------------------------------------------
+
+@pytest.mark.parametrize("targets, transform", [(1, "NONE"), (3, "SOFTMAX")])
+def test_linear_regressor(targets, transform):
+    compare("LinearRegressor", numbers(np.float32), [FLOAT], targets=targets,
+            coefficients=numbers(np.float32, targets).ravel(), post_transform=transform,
+            intercepts=[0.5, -1.0, 2.0][:targets])
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("labels, transform", [([7, 2, 3], "SOFTMAX"), ([5, 4], "LOGISTIC")])
+def test_linear_classifier(kind, labels, transform):
+    compare("LinearClassifier", numbers(kind), [INT64, FLOAT], classlabels_ints=labels,
+            coefficients=numbers(np.float32, len(labels)).ravel(), post_transform=transform,
+            intercepts=[0.5, -1.0, 2.0][:len(labels)])
+
+
+def numbers(kind, rows=5, features=3):
+    x = np.random.default_rng(rows).standard_normal((rows, features)) * 3
+    x[0] = 0
+    return x.astype(kind)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_features(kind):
+    x = numbers(kind)
+    compare("Scaler", x, [FLOAT], offset=[0.5, 1.0, -2.0], scale=[2.0, 0.25, 3.0])
+    for norm in "MAX", "L1", "L2":
+        compare("Normalizer", x, [FLOAT], norm=norm)
+
+
+@pytest.mark.parametrize("replaced", [np.nan, 3.0])
+def test_imputer(replaced):
+    compare("Imputer", rows_of(np.float32), [FLOAT], replaced_value_float=replaced,
+            imputed_value_floats=[0.5, -1.0, 2.0])
+
+
+def test_features_refused():
+    x = numbers(np.float32)
+    refused("Scaler", x, [FLOAT], "attribute 'offset' has 2 numbers", offset=[1.0, 2.0])
+    refused("LinearRegressor", x, [FLOAT], "has 2 coefficients", coefficients=[1.0, 2.0])

@@ -4,6 +4,8 @@
 
 #include "graph/graph.h"
 
+#include <math.h>
+
 // Selects the elements of the last axis whose indices the second input has.
 static void import_array_feature_extractor(Import *import) {
   Value *x = import->inputs[0], *at = import->inputs[1];
@@ -27,10 +29,75 @@ static void import_binarizer(Import *import) {
   import_result(import, 0, compose_cast(import, above, x->type));
 }
 
+// A constant of a number for each feature, or of one for all; NULL after a diagnostic.
+static Value *for_features(Import *import, const char *name, const Value *x, DType type) {
+  const OnnxAttribute *attribute = import_attribute(import, name);
+  int64_t count = attribute ? attribute->floats.count : 0;
+  if (x->rank != 2 || (count != 1 && count != import_dim(x, 1))) {
+    import_refuse(import, "attribute '%s' has %lld numbers, and it takes [rows, features]", name,
+                  (long long)count);
+    return NULL;
+  }
+  double *numbers = arena_array(&import->context->arena, double, count);
+  for (int64_t i = 0; i < count; i++) numbers[i] = (double)attribute->floats.items[i];
+  return compose_constant(import, type, &count, 1, numbers);
+}
+
+static void import_scaler(Import *import) {
+  Value *x = import->inputs[0];
+  DType type = x->type.bits == 64 && dtype_is_float(x->type) ? DTYPE_FLOAT64 : DTYPE_FLOAT32;
+  Value *y = compose_cast(import, x, type);
+  if (import_has(import, "offset"))
+    y = compose_binary(import, "subtract", y, for_features(import, "offset", x, type));
+  if (import_has(import, "scale"))
+    y = compose_binary(import, "multiply", y, for_features(import, "scale", x, type));
+  import_result(import, 0, compose_cast(import, y, DTYPE_FLOAT32));
+}
+
+// Divides each row by its norm, where this is not zero.
+static void import_normalizer(Import *import) {
+  const char *norm = import_text(import, "norm", "MAX");
+  Value *x = compose_cast(import, import->inputs[0], DTYPE_FLOAT32), *size;
+  int64_t last = 1;
+  if (!x || x->rank != 2) {
+    import_refuse(import, "takes [rows, features]");
+    return;
+  }
+  if (strcmp(norm, "L2") == 0)
+    size = compose_unary(import, "sqrt", compose_reduce(import, "sum_square", x, &last, 1, true));
+  else if (strcmp(norm, "L1") == 0)
+    size = compose_reduce(import, "sum", compose_unary(import, "abs", x), &last, 1, true);
+  else
+    size = compose_reduce(import, "max", x, &last, 1, true);
+  Value *one = import_scalar(import, x, 1);
+  size = compose_choose(import, compose_number(import, "equal", size, 0), one, size);
+  import_result(import, 0, compose_binary(import, "divide", x, size));
+}
+
+// Replaces a number, which may be NaN, by that of the feature.
+static void import_imputer(Import *import) {
+  Value *x = import->inputs[0];
+  double replaced = import_float(import, "replaced_value_float", 0);
+  if (!dtype_is_float(x->type)) {
+    import_refuse(import, "takes float32 or float64");
+    return;
+  }
+  Value *lacks = isnan(replaced) ? compose_unary(import, "isnan", x)
+                                 : compose_number(import, "equal", x, replaced);
+  Value *instead = for_features(import, "imputed_value_floats", x, x->type);
+  import_result(import, 0, compose_choose(import, lacks, instead, x));
+}
+
 #define ML .domain = "ai.onnx.ml"
 
 const OnnxRow onnx_feature_rows[] = {
     {"ArrayFeatureExtractor", 2, 2, NULL, import_array_feature_extractor, ML},
     {"Binarizer", 1, 1, "threshold:float", import_binarizer, ML},
+    {"Imputer", 1, 1,
+     "imputed_value_floats:floats imputed_value_int64s:ints replaced_value_float:float "
+     "replaced_value_int64:int",
+     import_imputer, ML},
+    {"Normalizer", 1, 1, "norm:string", import_normalizer, ML},
+    {"Scaler", 1, 1, "offset:floats scale:floats", import_scaler, ML},
     {0},
 };

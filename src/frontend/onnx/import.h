@@ -45,7 +45,8 @@ extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_
     onnx_loss_rows[], onnx_window_rows[], onnx_resize_rows[], onnx_sample_rows[],
     onnx_einsum_rows[], onnx_sequence_rows[], onnx_signal_rows[], onnx_state_rows[],
     onnx_arrange_rows[], onnx_gram_rows[], onnx_optimizer_rows[], onnx_ensemble_rows[],
-    onnx_feature_rows[], onnx_qlinear_rows[], onnx_fused_rows[], onnx_fused_attention_rows[];
+    onnx_feature_rows[], onnx_linear_rows[], onnx_qlinear_rows[], onnx_fused_rows[],
+    onnx_fused_attention_rows[];
 
 typedef struct Importer {
   Context *context;
