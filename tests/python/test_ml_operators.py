@@ -221,3 +221,17 @@ def test_features_refused():
     x = numbers(np.float32)
     refused("Scaler", x, [FLOAT], "attribute 'offset' has 2 numbers", offset=[1.0, 2.0])
     refused("LinearRegressor", x, [FLOAT], "has 2 coefficients", coefficients=[1.0, 2.0])
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "RBF", "POLY", "SIGMOID"])
+def test_svm_regressor(kernel):
+    compare("SVMRegressor", numbers(np.float32), [FLOAT], kernel_type=kernel, n_supports=7,
+            kernel_params=[0.125, 0.5, 3.0], rho=[0.25], coefficients=[1, -2, 0.5, 1, 1, -1, 0.25],
+            support_vectors=numbers(np.float32, 7).ravel())
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int64])
+def test_one_hot_encoder(kind):
+    x = np.arange(6).reshape(2, 3).astype(kind)
+    compare("OneHotEncoder", x, [FLOAT], cats_int64s=[4, 1, 0])
+    refused("OneHotEncoder", x, [FLOAT], "takes categories that are integers", cats_strings=["a"])

@@ -95,3 +95,8 @@ IntArray import_ints(const Import *import, const char *attribute) {
   const OnnxAttribute *found = import_attribute(import, attribute);
   return found ? found->ints : (IntArray){0};
 }
+
+OnnxFloats import_floats(const Import *import, const char *attribute) {
+  const OnnxAttribute *found = import_attribute(import, attribute);
+  return found ? found->floats : (OnnxFloats){0};
+}

@@ -3,6 +3,7 @@
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
+#include "te/te.h"
 
 #include <math.h>
 
@@ -88,6 +89,23 @@ static void import_imputer(Import *import) {
   import_result(import, 0, compose_choose(import, lacks, instead, x));
 }
 
+// A last axis with 1 at the category that a number is equal to, and 0 elsewhere.
+static void import_one_hot_encoder(Import *import) {
+  Value *x = import->inputs[0];
+  IntArray categories = import_ints(import, "cats_int64s");
+  int64_t shape[TE_MAX_RANK], count = categories.count;
+  if (!count || !import_int(import, "zeros", 1) || x->rank >= TE_MAX_RANK) {
+    import_refuse(import, "takes categories that are integers, and 'zeros' 1 (others give zeros)");
+    return;
+  }
+  compose_shape(x, shape);
+  shape[x->rank] = 1;
+  x = compose_reshape(import, compose_cast(import, x, DTYPE_INT64), shape, x->rank + 1);
+  Value *equal = compose_binary(import, "equal", x,
+                                import_const(import, DTYPE_INT64, &count, 1, categories.items));
+  import_result(import, 0, compose_cast(import, equal, DTYPE_FLOAT32));
+}
+
 #define ML .domain = "ai.onnx.ml"
 
 const OnnxRow onnx_feature_rows[] = {
@@ -98,6 +116,8 @@ const OnnxRow onnx_feature_rows[] = {
      "replaced_value_int64:int",
      import_imputer, ML},
     {"Normalizer", 1, 1, "norm:string", import_normalizer, ML},
+    {"OneHotEncoder", 1, 1, "cats_int64s:ints cats_strings:strings zeros:int",
+     import_one_hot_encoder, ML},
     {"Scaler", 1, 1, "offset:floats scale:floats", import_scaler, ML},
     {0},
 };

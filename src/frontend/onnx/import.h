@@ -45,8 +45,8 @@ extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_
     onnx_loss_rows[], onnx_window_rows[], onnx_resize_rows[], onnx_sample_rows[],
     onnx_einsum_rows[], onnx_sequence_rows[], onnx_signal_rows[], onnx_state_rows[],
     onnx_arrange_rows[], onnx_gram_rows[], onnx_optimizer_rows[], onnx_ensemble_rows[],
-    onnx_feature_rows[], onnx_linear_rows[], onnx_qlinear_rows[], onnx_fused_rows[],
-    onnx_fused_attention_rows[];
+    onnx_feature_rows[], onnx_linear_rows[], onnx_svm_rows[], onnx_qlinear_rows[],
+    onnx_fused_rows[], onnx_fused_attention_rows[];
 
 typedef struct Importer {
   Context *context;
@@ -163,6 +163,7 @@ double import_float(const Import *import, const char *attribute, double otherwis
 const char *import_text(const Import *import, const char *attribute, const char *otherwise);
 const OnnxAttribute *import_attribute(const Import *import, const char *name); // NULL: absent
 IntArray import_ints(const Import *import, const char *attribute); // {NULL, 0} when absent
+OnnxFloats import_floats(const Import *import, const char *attribute); // likewise
 // True when the row has an attribute of this name.
 bool import_declares(const OnnxRow *row, const char *attribute);
 // Checks the names and kinds of all attributes against the row.

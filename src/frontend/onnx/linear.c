@@ -4,15 +4,11 @@
 
 #include "graph/graph.h"
 
-static OnnxFloats floats_of(const Import *import, const char *name) {
-  const OnnxAttribute *attribute = import_attribute(import, name);
-  return attribute ? attribute->floats : (OnnxFloats){0};
-}
-
 // The products of the rows with `count` rows of coefficients, plus the intercepts: [rows, count].
 static Value *linear_scores(Import *import, int64_t count) {
   Value *x = import_input(import, 0);
-  OnnxFloats weights = floats_of(import, "coefficients"), bias = floats_of(import, "intercepts");
+  OnnxFloats weights = import_floats(import, "coefficients"),
+             bias = import_floats(import, "intercepts");
   int64_t width = x->rank == 2 ? import_dim(x, 1) : 0, shape[] = {width, count};
   if (x->rank != 2 || count < 1 || weights.count % count || weights.count / count != width ||
       (bias.count && bias.count != count)) {

@@ -514,6 +514,7 @@ static const OnnxRow *const tables[] = {rows,
                                         onnx_ensemble_rows,
                                         onnx_feature_rows,
                                         onnx_linear_rows,
+                                        onnx_svm_rows,
                                         onnx_qlinear_rows,
                                         onnx_fused_rows,
                                         onnx_fused_attention_rows};
