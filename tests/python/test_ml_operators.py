@@ -221,6 +221,7 @@ def test_features_refused():
     x = numbers(np.float32)
     refused("Scaler", x, [FLOAT], "attribute 'offset' has 2 numbers", offset=[1.0, 2.0])
     refused("LinearRegressor", x, [FLOAT], "has 2 coefficients", coefficients=[1.0, 2.0])
+    refused("LinearRegressor", x[:, :0], [FLOAT], "has 0 coefficients", targets=2**62)
 
 
 @pytest.mark.parametrize("kernel", ["LINEAR", "RBF", "POLY", "SIGMOID"])

@@ -10,8 +10,8 @@ static Value *linear_scores(Import *import, int64_t count) {
   OnnxFloats weights = import_floats(import, "coefficients"),
              bias = import_floats(import, "intercepts");
   int64_t width = x->rank == 2 ? import_dim(x, 1) : 0, shape[] = {width, count};
-  if (x->rank != 2 || count < 1 || weights.count % count || weights.count / count != width ||
-      (bias.count && bias.count != count)) {
+  if (x->rank != 2 || count < 1 || weights.count < 1 || weights.count % count ||
+      weights.count / count != width || (bias.count && bias.count != count)) {
     import_refuse(import, "has %d coefficients and %d intercepts, and takes [rows, features]",
                   weights.count, bias.count);
     return NULL;
