@@ -232,6 +232,16 @@ double nest_buffer_bytes(const Buffer *buffer) {
   return bytes;
 }
 
+void nest_strides(Context *context, const Buffer *buffer, const Layout *layout, int64_t *strides) {
+  bool has[TE_MAX_RANK];
+  int64_t pitch = 1, extent;
+  if (layout) layout_strides(context, layout, strides, has);
+  for (int d = buffer->rank - 1; d >= 0; d--) {
+    if (!layout || !has[d]) strides[d] = layout ? 1 : pitch;
+    if (expr_as_int(buffer->shape[d], &extent)) pitch *= extent;
+  }
+}
+
 // The values that index `d` takes: fewer than the dimension has where a stride leaves some out.
 static double values_of_index(const Nest *nest, const NestRead *read, int d, int64_t size) {
   double values = 1, span = 1;
@@ -245,17 +255,15 @@ static double values_of_index(const Nest *nest, const NestRead *read, int d, int
 }
 
 double nest_read_bytes(Context *context, const HostMachine *machine, const Nest *nest,
-                       const NestRead *read, const Layout *layout) {
-  int64_t strides[TE_MAX_RANK], pitch = 1, size;
-  bool has[TE_MAX_RANK];
-  double bytes = dtype_bytes(read->buffer->type);
-  if (layout) layout_strides(context, layout, strides, has);
-  for (int d = read->buffer->rank - 1; d >= 0; d--) {
+                       const NestLayouts *layouts, int i) {
+  const NestRead *read = &nest->reads[i];
+  int64_t strides[TE_MAX_RANK], size;
+  double element = dtype_bytes(read->buffer->type), bytes = element;
+  nest_strides(context, read->buffer, layouts->packed[i] ? NULL : layouts->reads[i], strides);
+  for (int d = 0; d < read->buffer->rank; d++) {
     if (!expr_as_int(read->buffer->shape[d], &size)) continue;
-    int64_t stride = !layout ? pitch : has[d] ? strides[d] : 1;
-    bool lines = stride * dtype_bytes(read->buffer->type) >= machine->line_bytes;
+    bool lines = (double)strides[d] * element >= (double)machine->line_bytes;
     bytes *= lines ? values_of_index(nest, read, d, size) : (double)size;
-    pitch *= size;
   }
   return bytes;
 }

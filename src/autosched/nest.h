@@ -90,10 +90,9 @@ double nest_operations(const HostMachine *machine, const Nest *nest);
 double nest_chain_latency(const CostModel *costs, const Nest *nest);
 // Bytes of all elements, row-major; unknown extents count as 1.
 double nest_buffer_bytes(const Buffer *buffer);
-// The bytes of the cache lines that a nest reads of a tensor in `layout`, where NULL is row-major.
-// A convolution of 1x1 with a stride leaves rows and columns out.
-double nest_read_bytes(Context *context, const HostMachine *machine, const Nest *nest,
-                       const NestRead *read, const Layout *layout);
+// The stride of each dimension in elements, where a layout of NULL is row-major. That within a
+// block where the dimension is blocked.
+void nest_strides(Context *context, const Buffer *buffer, const Layout *layout, int64_t *strides);
 
 // ---- Register tiles --------------------------------------------------------------------------
 
@@ -118,6 +117,10 @@ typedef struct NestLayouts {
   const Layout *reads[NEST_MAX_READS];
   bool packed[NEST_MAX_READS];
 } NestLayouts;
+// The bytes of the cache lines that a nest reads of a tensor. A convolution of 1x1 with a stride
+// leaves rows and columns out.
+double nest_read_bytes(Context *context, const HostMachine *machine, const Nest *nest,
+                       const NestLayouts *layouts, int i);
 
 // The number of elements in a vector of the machine, at least 1.
 int machine_lanes(const HostMachine *machine, DType type);

@@ -99,8 +99,7 @@ static Footprint footprint_of(const AutoSched *s, const PanelPlace *place) {
   for (int i = 0; i < nest->read_count; i++) {
     bool rows = moves_with_rows(s, &nest->reads[i]);
     bool vector = nest_depends(&nest->reads[i], tile->vector_axis);
-    double bytes = nest_read_bytes(s->context, s->machine, nest, &nest->reads[i],
-                                   s->layouts.packed[i] ? NULL : s->layouts.reads[i]);
+    double bytes = nest_read_bytes(s->context, s->machine, nest, &s->layouts, i);
     bytes /= f.batch * (double)MAX_OF(s->parts, 1);
     if (vector != rows) *(vector ? &f.by_panel : &f.by_row) += bytes;
   }

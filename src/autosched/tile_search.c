@@ -97,14 +97,10 @@ static double iteration_cycles(const TileSearch *s, const Tile *tile, double vec
 static int64_t step_along(Context *context, const Nest *nest, const NestLayouts *layouts, int i,
                           int axis) {
   const NestRead *read = &nest->reads[i];
-  int64_t strides[TE_MAX_RANK], pitch = 1, extent, step = 0;
-  bool has[TE_MAX_RANK];
-  if (layouts->reads[i]) layout_strides(context, layouts->reads[i], strides, has);
-  for (int d = read->buffer->rank - 1; d >= 0; d--) {
-    int64_t stride = !layouts->reads[i] ? pitch : has[d] ? strides[d] : 1;
-    if (read->linear[d]) step += read->coefficient[d][axis] * stride;
-    if (expr_as_int(read->buffer->shape[d], &extent)) pitch *= extent;
-  }
+  int64_t strides[TE_MAX_RANK], step = 0;
+  nest_strides(context, read->buffer, layouts->reads[i], strides);
+  for (int d = 0; d < read->buffer->rank; d++)
+    if (read->linear[d]) step += read->coefficient[d][axis] * strides[d];
   return step * dtype_bytes(read->buffer->type);
 }
 
@@ -648,8 +644,7 @@ static void try_vector_axis(TileSearch *s, int axis, int lanes) {
 static void look_at_read(TileSearch *s, int i) {
   const NestRead *read = &s->nest->reads[i];
   bool packed = s->layouts->packed[i];
-  s->bytes[i] =
-      nest_read_bytes(s->context, s->machine, s->nest, read, packed ? NULL : s->layouts->reads[i]);
+  s->bytes[i] = nest_read_bytes(s->context, s->machine, s->nest, s->layouts, i);
   s->streams[i] = packed && constant_streams(s->machine, s->bytes[i]);
   for (int a = 0; a < s->nest->axis_count; a++) {
     s->moves[i][a] = nest_depends(read, a);

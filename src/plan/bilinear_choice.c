@@ -105,11 +105,11 @@ static double product_cycles(Choosing *c, TeStage *te, const Buffer *weights) {
   const Nest *nest = planner_nest(&c->planner, stage);
   int64_t blocks[] = {machine_lanes(c->planner.machine, te->output->type), 0};
   double best = -1;
-  for (int i = 0; nest && i < nest->output->rank * COUNT_OF(blocks); i++) {
-    double cycles = product_cycles_along(c, nest, weights, i / COUNT_OF(blocks),
-                                         blocks[i % COUNT_OF(blocks)]);
-    if (cycles >= 0 && (best < 0 || cycles < best)) best = cycles;
-  }
+  for (int d = 0; nest && d < nest->output->rank; d++)
+    for (int i = 0; i < COUNT_OF(blocks); i++) {
+      double cycles = product_cycles_along(c, nest, weights, d, blocks[i]);
+      if (cycles >= 0 && (best < 0 || cycles < best)) best = cycles;
+    }
   if (best < 0) return best;
   double memory = memory_cycles(c->planner.machine, bytes_of(weights), MEMORY_MAIN, MEMORY_READ);
   return overlapped_cycles(c->planner.machine, best, memory);

@@ -14,23 +14,19 @@ static bool is_coefficient(const Expr *e) {
   return e->type.bits >= 32 && e->type.lanes * dtype_bytes(e->type) >= 16;
 }
 
-static const char *vector_text(Emit *emit, const Expr *e) {
-  const Expr *value = e->args[0];
-  return arena_printf(emit->arena, "%s splat (%s %s)", llvm_type(emit, e->type),
-                      llvm_type(emit, value->type), llvm_constant(emit, value->type, value));
+static Str vector_text(Emit *emit, const Expr *e) {
+  return str_format(emit->context, "%s %s", llvm_type(emit, e->type), llvm_splat(emit, e->args[0]));
 }
 
 typedef struct Coefficients {
   Emit *emit;
   Map seen; // by their text
-  int count;
 } Coefficients;
 
 static bool count_coefficient(Visitor *visitor, Expr *e) {
   Coefficients *found = visitor->env;
   if (e->op != EXPR_FMA || !is_coefficient(e->args[2])) return true;
-  Str text = str_intern(found->emit->context, vector_text(found->emit, e->args[2]));
-  found->count += !map_contains(&found->seen, text);
+  Str text = vector_text(found->emit, e->args[2]);
   map_put(&found->seen, text, text);
   return true;
 }
@@ -38,16 +34,16 @@ static bool count_coefficient(Visitor *visitor, Expr *e) {
 void emit_place_coefficients(Emit *emit, Stmt *s) {
   const HostMachine *machine = emit->module->machine;
   if (!machine || machine->vector_registers >= MANY_REGISTERS) return;
-  Coefficients found = {emit, map_new(emit->arena), 0};
+  Coefficients found = {emit, map_new(emit->arena)};
   Visitor visitor = {.env = &found, .enter_expr = count_coefficient};
   visit_stmt(&visitor, s);
-  emit->coefficients_in_memory = found.count >= FEWEST_COEFFICIENTS;
+  emit->coefficients_in_memory = found.seen.count >= FEWEST_COEFFICIENTS;
 }
 
 const char *emit_addend(Emit *emit, Expr *e) {
   LlvmModule *module = emit->module;
   if (!emit->coefficients_in_memory || !is_coefficient(e)) return emit_expr(emit, e);
-  Str text = str_intern(emit->context, vector_text(emit, e));
+  Str text = vector_text(emit, e);
   const char *name = map_find(&module->coefficients, text);
   int alignment = e->type.lanes * dtype_bytes(e->type) >= 32 ? 32 : 16;
   if (!name) {

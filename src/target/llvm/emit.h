@@ -15,7 +15,7 @@ typedef struct LlvmModule {
   Text declarations, metadata;
   Map declared;     // names in `declarations`
   Map coefficients; // vectors in `globals`, by their text: their names
-  int next;     // constants and metadata
+  int next;         // constants and metadata
   const HostMachine *machine;
   TargetFeatures features;
   TargetReport *report;
@@ -46,6 +46,7 @@ typedef struct Emit {
 const char *llvm_type(Emit *emit, DType type);                    // of a value in a register
 const char *llvm_memory_type(Emit *emit, DType type);             // where it differs: bool, int4
 const char *llvm_constant(Emit *emit, DType type, const Expr *e); // of one lane: "7", "0x3FF…"
+const char *llvm_splat(Emit *emit, const Expr *e); // the constant `e` in all lanes of a vector
 const char *llvm_zero(DType type);
 // Writes "  %vN = …" and returns the new name; `emit_line` writes a line without a result.
 const char *emit_value(Emit *emit, const char *format, ...) PRINTF_LIKE(2, 3);

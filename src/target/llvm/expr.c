@@ -69,8 +69,7 @@ const char *emit_spread(Emit *emit, const char *value, DType type) {
 static const char *emit_broadcast(Emit *emit, Expr *e) {
   Expr *value = e->args[0];
   if (value->op == EXPR_INT || value->op == EXPR_FLOAT)
-    return arena_printf(emit->arena, "splat (%s %s)", llvm_type(emit, value->type),
-                        llvm_constant(emit, value->type, value));
+    return llvm_splat(emit, value);
   if (value->type.lanes > 1) bug(emit->context, "a broadcast of a vector was not legalized");
   return emit_spread(emit, emit_expr(emit, value), e->type);
 }

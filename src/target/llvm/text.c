@@ -66,6 +66,11 @@ const char *llvm_constant(Emit *emit, DType type, const Expr *e) {
   return arena_printf(emit->arena, "%lld", (long long)number_wrap(type, e->as.i));
 }
 
+const char *llvm_splat(Emit *emit, const Expr *e) {
+  return arena_printf(emit->arena, "splat (%s %s)", llvm_type(emit, e->type),
+                      llvm_constant(emit, e->type, e));
+}
+
 const char *emit_value(Emit *emit, const char *format, ...) {
   const char *name = arena_printf(emit->arena, "%%v%d", emit->next++);
   va_list args;
