@@ -131,7 +131,7 @@ typedef struct OlderTrees {
   const OnnxBytesList *modes;
   Map numbers;       // key of a node to its number in `trees`, plus 1
   int64_t *number;   // the same for each position in the list
-  Map seen_trees;    // number of a tree to itself
+  int *tree;         // for each position, the tree's place among the trees by first occurrence
   bool all_positive; // no weight is negative
   bool one_class;    // all weights have the target `first_class`
   int64_t first_class;
@@ -188,8 +188,9 @@ static bool number_nodes(OlderTrees *o) {
   int count = o->ids.count;
   int *modes = arena_array(arena, int, count);
   o->numbers = map_for(arena, count);
-  o->seen_trees = map_new(arena);
   o->number = arena_array(arena, int64_t, count);
+  o->tree = arena_array(arena, int, count);
+  Map trees = map_new(arena); // number of a tree to its place, plus 1
   for (int i = 0; i < count; i++) {
     if ((modes[i] = mode_named(import, o->modes->items[i])) < 0) return false;
     t->branches += modes[i] != TREES_MEMBER;
@@ -203,8 +204,8 @@ static bool number_nodes(OlderTrees *o) {
       return import_refuse(import, "tree %lld has two nodes %lld", (long long)tree,
                            (long long)o->ids.items[i]);
     map_set(&o->numbers, key, (void *)(intptr_t)(o->number[i] + 1));
-    if (!map_has(&o->seen_trees, tree + 1)) t->count++;
-    map_set(&o->seen_trees, tree + 1, o);
+    if (!map_has(&trees, tree + 1)) map_set(&trees, tree + 1, (void *)(intptr_t)(++t->count));
+    o->tree[i] = (int)(intptr_t)map_get(&trees, tree + 1) - 1;
   }
   if (!trees_allocate(t)) return false;
   for (int i = 0; i < count; i++)
@@ -225,18 +226,14 @@ static int64_t number_of(OlderTrees *o, int64_t tree, int64_t node) {
 // Each tree begins at its first node, which must not be a successor.
 static bool find_roots(OlderTrees *o) {
   Trees *t = &o->trees;
-  Arena *arena = &t->import->context->arena;
-  Map roots = map_new(arena);
-  bool *follows = arena_array(arena, bool, t->branches + t->leaves);
+  bool *follows = arena_array(&t->import->context->arena, bool, t->branches + t->leaves);
   for (int64_t i = 0; i < t->branches; i++) follows[t->yes[i]] = follows[t->no[i]] = true;
   for (int i = 0, count = 0; i < o->ids.count; i++) {
-    uint64_t tree = (uint64_t)o->tree_ids.items[i] + 1;
-    if (map_has(&roots, tree)) continue;
-    map_set(&roots, tree, o);
+    if (o->tree[i] < count) continue;
     t->roots[count++] = o->number[i];
     if (follows[o->number[i]])
       return import_refuse(t->import, "tree %lld begins with a node that another one leads to",
-                           (long long)tree - 1);
+                           (long long)o->tree_ids.items[i]);
   }
   return true;
 }
@@ -397,14 +394,10 @@ static bool always_scored(const Trees *t, const int64_t *tree_of, int64_t class,
 static bool all_scored(const OlderTrees *o) {
   const Trees *t = &o->trees;
   Arena *arena = &t->import->context->arena;
-  int64_t *tree_of = arena_array(arena, int64_t, t->leaves), count = 0;
+  int64_t *tree_of = arena_array(arena, int64_t, t->leaves);
   bool *lacks = arena_array(arena, bool, t->count);
-  Map trees = map_new(arena);
-  for (int i = 0; i < o->ids.count; i++) {
-    uint64_t key = (uint64_t)o->tree_ids.items[i] + 1;
-    if (!map_has(&trees, key)) map_set(&trees, key, (void *)(intptr_t)(++count));
-    if (is_leaf(o, i)) tree_of[o->number[i] - t->branches] = (intptr_t)map_get(&trees, key) - 1;
-  }
+  for (int i = 0; i < o->ids.count; i++)
+    if (is_leaf(o, i)) tree_of[o->number[i] - t->branches] = o->tree[i];
   for (int64_t class = 0; class < t->targets; class ++)
     if (!always_scored(t, tree_of, class, lacks)) return false;
   return true;
