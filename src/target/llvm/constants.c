@@ -20,24 +20,27 @@ static Str vector_text(Emit *emit, const Expr *e) {
 
 typedef struct Coefficients {
   Emit *emit;
-  Map seen; // by their text
+  Map texts;   // of each coefficient
+  Map visited; // expressions; each may be the operand of many
 } Coefficients;
 
-static bool count_coefficient(Visitor *visitor, Expr *e) {
+static bool find_coefficients(Visitor *visitor, Expr *e) {
   Coefficients *found = visitor->env;
+  if (!e->count || map_contains(&found->visited, e)) return false;
+  map_put(&found->visited, e, e);
   if (e->op != EXPR_FMA || !is_coefficient(e->args[2])) return true;
   Str text = vector_text(found->emit, e->args[2]);
-  map_put(&found->seen, text, text);
+  map_put(&found->texts, text, text);
   return true;
 }
 
 void emit_place_coefficients(Emit *emit, Stmt *s) {
   const HostMachine *machine = emit->module->machine;
   if (!machine || machine->vector_registers >= MANY_REGISTERS) return;
-  Coefficients found = {emit, map_new(emit->arena)};
-  Visitor visitor = {.env = &found, .enter_expr = count_coefficient};
+  Coefficients found = {emit, map_new(emit->arena), map_new(emit->arena)};
+  Visitor visitor = {.env = &found, .enter_expr = find_coefficients};
   visit_stmt(&visitor, s);
-  emit->coefficients_in_memory = found.seen.count >= FEWEST_COEFFICIENTS;
+  emit->coefficients_in_memory = found.texts.count >= FEWEST_COEFFICIENTS;
 }
 
 const char *emit_addend(Emit *emit, Expr *e) {
