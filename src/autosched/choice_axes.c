@@ -102,8 +102,9 @@ static bool is_guarded(const Block *block, LoopRef loop) {
 }
 
 // Loops in groups that run in this order. Those that are not guarded may run as one; the others are
-// cut where conditions change.
-typedef enum LoopGroup { FREE, GUARDED, VECTOR, UNROLLED, LOOP_GROUPS } LoopGroup;
+// cut where conditions change. The vectors of a line follow one another in memory, so nothing runs
+// inside of them that could run outside.
+typedef enum LoopGroup { FREE, GUARDED, LINE, VECTOR, UNROLLED, LOOP_GROUPS } LoopGroup;
 typedef struct GroupedLoops {
   LoopRef items[LOOP_GROUPS][NEST_MAX_AXES + MOST_AXES + 1];
   int count[LOOP_GROUPS];
@@ -158,7 +159,7 @@ static bool split_loops(AutoSched *s, const ChoiceSearch *search, const LoopRefs
     else
       add_loop(order, is_guarded(search->block, loops->items[i]) ? GUARDED : FREE, loops->items[i]);
   }
-  if (extent > lanes && extent % lanes == 0) add_loop(order, FREE, vectors);
+  if (extent > lanes && extent % lanes == 0) add_loop(order, LINE, vectors);
   add_loop(order, VECTOR, last);
   return true;
 }
@@ -172,7 +173,7 @@ static bool put_in_order(AutoSched *s, const GroupedLoops *order) {
   for (int i = 0; i < order->count[UNROLLED]; i++)
     TRY(schedule_unroll(s->sch, order->items[UNROLLED][i]));
   TRY(schedule_vectorize(s->sch, order->items[VECTOR][0]));
-  int free = order->count[FREE], outer = free + order->count[GUARDED];
+  int free = order->count[FREE], outer = free + order->count[GUARDED] + order->count[LINE];
   return !outer || autosched_run_parallel(s, all, outer, free, NULL);
 }
 
