@@ -26,8 +26,8 @@ static Expr *within_window(const OpCall *call, Expr *position, Expr *key) {
 }
 
 // The mask out[q, k], where query q has the position q + offset. With an input, the number of valid
-// keys of each batch, the mask is out[b, 1…, q, k]: the queries are the last positions of the valid
-// keys, and the other keys are masked.
+// keys of each batch, the mask is out[b, 1…, q, k]: the other keys are masked, and the queries are
+// the last positions of the valid keys unless an offset is stated.
 static bool define_attention_mask(OpCall *call) {
   Context *context = call->context;
   Buffer *lengths = call->input_count ? call->inputs[0] : NULL;
@@ -49,7 +49,8 @@ static bool define_attention_mask(OpCall *call) {
   Expr *counts = expr_bool(context, true);
   if (lengths) {
     Expr *length = as_position(context, te_at(call->te, lengths, axes.at));
-    offset = expr_sub(context, length, expr_int(context, DTYPE_INT64, queries));
+    if (!attrs_get(&call->node->attrs, "offset"))
+      offset = expr_sub(context, length, expr_int(context, DTYPE_INT64, queries));
     counts = expr_lt(context, key, length);
   }
   Expr *position = expr_add(context, as_position(context, axes.at[rank - 2]), offset);
