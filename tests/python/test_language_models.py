@@ -97,6 +97,48 @@ def test_rotary_embedding():
     case.compare()
 
 
+# ---- Weights in blocks ------------------------------------------------------------------------
+
+def packed(case, rows, columns, block, bits, zero):
+    blocks = -(-columns // block)
+    numbers = [case.weight(case.random.integers(0, 256, (rows, blocks, block * bits // 8)), np.uint8),
+               case.weight(case.random.uniform(0.01, 0.02, (rows, blocks)), np.float32)]
+    if zero == "packed":
+        return numbers + [case.weight(case.random.integers(0, 256, (rows, -(-blocks * bits // 8))),
+                                      np.uint8)]
+    return numbers + ([case.floats(rows, blocks, scale=4)] if zero else [])
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_matmul_bits(bits):
+    case = Case()
+    for rows, columns, block in ((13, 80, 32), (7, 48, 16)):
+        x = given(case, f"x{rows}", 2, 3, columns)
+        for zero in ("", "packed", "floats"):
+            weights = packed(case, rows, columns, block, bits, zero)
+            if bits == 8 and zero == "floats":
+                continue  # ONNX Runtime has no kernel for it
+            case.node("MatMulNBits", x, *weights, N=rows, K=columns, bits=bits, block_size=block)
+            if bits == 4:
+                absent = [""] * (5 - 1 - len(weights))
+                case.node("MatMulNBits", x, *weights, *absent, case.floats(rows), N=rows, K=columns,
+                          bits=bits, block_size=block)
+    case.compare()
+
+
+def test_gather_blocks():
+    case = Case()
+    numbers = case.given("numbers", np.array([[3, 0, 4], [1, 6, -1]], np.int64))
+    for bits in (4, 8):
+        each = 8 // bits
+        table = case.weight(case.random.integers(0, 256, (7, 96 // each)), np.uint8)
+        scale = case.weight(case.random.uniform(0.01, 0.02, (7, 3)), np.float32)
+        zero = case.weight(case.random.integers(0, 256, (7, -(-3 // each))), np.uint8)
+        for zeros in ([], [zero]):
+            case.node("GatherBlockQuantized", table, numbers, scale, *zeros, bits=bits, block_size=32)
+    case.compare()
+
+
 def test_refusals():
     case = Case()
     x, table = given(case, "x", 1, 2, HEADS * SIZE), case.floats(4, SIZE)
@@ -109,10 +151,17 @@ def test_refusals():
               **heads)
     case.node("GroupQueryAttention", x, x, x, "", "", lengths, total, k_quant_type="PER_TENSOR",
               **heads)
+    weights = packed(case, 5, 64, 32, 4, "")
+    case.node("MatMulNBits", x, *weights, N=5, K=64, bits=3, block_size=32)
+    case.node("MatMulNBits", x, *weights, N=5, K=63, block_size=16)
+    case.node("MatMulNBits", x, *weights, N=5, K=2 ** 40, block_size=32)
     text = case.message()
     for part in ("takes seqlens_k and total_sequence_length",
                  "3 heads of queries, 2 of keys and values",
                  "rotates without tables of rank 2",
                  "rotates 32 of 16 numbers",
-                 "'k_quant_type' is 'PER_TENSOR': only caches of floats are supported"):
+                 "'k_quant_type' is 'PER_TENSOR': only caches of floats are supported",
+                 "weights of 3 bits are not supported",
+                 "its weights and scales do not fit N, K and block_size",
+                 "weights of 5 x 1099511627776 in blocks of 32"):
         assert part in text, part

@@ -277,6 +277,8 @@ static const OperatorCase operator_cases[] = {
     {"nonzero", "3x5x7@0~2", "count=41"},
     {"nonzero", "17", "count=17"},
     {"dequantize", "5x13:int4@-8~7 -:float16@0.25~2 -:int4@-8~7", ""},
+    {"unpack_bits", "3x7:uint8@0~255", "bits=4"},
+    {"unpack_bits", "2x3x5:uint8@0~255", "bits=2"},
     {"dequantize", "13x5:uint8@0~255 4x5:float32@0.25~2 4x5:uint8@0~255",
      "axis=0, block_size=4, dtype=\"float16\""},
 };

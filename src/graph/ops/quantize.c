@@ -128,7 +128,34 @@ static bool define_quantize(OpCall *call) {
   return true;
 }
 
-// (x - zero point) * scale: the difference is exact.
+// Unpacks unsigned numbers of 2 or 4 bits, of which a byte of the last axis holds several, the
+// first in its lowest bits.
+static bool define_unpack_bits(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t bits = node_int(call->node, "bits", 4), each = bits > 0 ? 8 / bits : 0;
+  Expr *shape[TE_MAX_RANK], *at[TE_MAX_RANK];
+  int last = x->rank - 1;
+  if (x->rank < 1 || !dtype_equal(x->type, DTYPE_UINT8))
+    return op_error(call, "takes a tensor of uint8");
+  if (bits != 2 && bits != 4) return op_error(call, "'bits' is %lld", (long long)bits);
+  memcpy(shape, x->shape, sizeof *shape * (size_t)x->rank);
+  shape[last] = expr_mul(context, shape[last], expr_int(context, shape[last]->type, each));
+  TeAxes axes = te_axes(call->te, shape, x->rank);
+  memcpy(at, axes.at, sizeof at);
+  Expr *number = expr_int(context, at[last]->type, each);
+  Expr *place = expr_binary(context, EXPR_FLOOR_MOD, at[last], number);
+  at[last] = expr_floor_div(context, at[last], number);
+  Expr *shift = expr_cast(context, DTYPE_UINT8,
+                          expr_mul(context, place, expr_int(context, place->type, bits)));
+  Expr *value = expr_binary(context, EXPR_SHIFT_RIGHT, te_at(call->te, x, at), shift);
+  value = expr_binary(context, EXPR_BIT_AND, value,
+                      expr_int(context, DTYPE_UINT8, (INT64_C(1) << bits) - 1));
+  op_output(call, te_compute(call->te, call->node->name, DTYPE_UINT8, shape, &axes, value));
+  return true;
+}
+
+// (x - zero point) * scale: the difference of integers is exact.
 static bool define_dequantize(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
@@ -136,10 +163,11 @@ static bool define_dequantize(OpCall *call) {
   DType type;
   if (!grid_of(call, &grid) || !type_of(call, dtype_name(context, grid.scale->type), &type))
     return false;
-  if (grid.zero && dtype_is_int(grid.zero->type) != dtype_is_int(x->type))
+  bool exact_int = dtype_is_int(x->type) && (!grid.zero || dtype_is_int(grid.zero->type));
+  if (grid.zero && dtype_is_int(grid.zero->type) && !exact_int)
     return op_error(call, "its zero point must have the type of its input");
   TeAxes axes = te_axes(call->te, x->shape, x->rank);
-  DType exact = dtype_is_int(x->type) ? DTYPE_INT32 : DTYPE_FLOAT32;
+  DType exact = exact_int ? DTYPE_INT32 : DTYPE_FLOAT32;
   Expr *value = expr_cast(context, exact, te_at(call->te, x, axes.at));
   if (grid.zero)
     value =
@@ -155,5 +183,6 @@ const OpRow quantize_ops[] = {
      .mixed_types = true, .positional = "axis out_dtype"},
     {"dequantize", NULL, 2, 3, define_dequantize, "axis block_size dtype out_dtype",
      .mixed_types = true, .positional = "axis out_dtype"},
+    {"unpack_bits", NULL, 1, 1, define_unpack_bits, "bits"},
 };
 const int quantize_op_count = COUNT_OF(quantize_ops);
