@@ -2,6 +2,7 @@
 """Convolutions and products of matrices computed with fewer products by bilinear algorithms: results
 stay those of ONNX Runtime, `exact` leaves them as they are, `plan` says where and at what cost."""
 import json
+import re
 import subprocess
 
 import pytest
@@ -135,6 +136,21 @@ def test_products_in_blocks(name, level, tmp_path):
         assert sum_["error"] <= 4 * sum_["direct_error"]
         assert sum_["cycles"] < sum_["direct_cycles"]
         assert sum_["weight_bytes"] == 1.75 * sum_["direct_weight_bytes"]
+
+
+@pytest.mark.parametrize("rows", [196, 197])
+def test_blocks_are_walked_along_memory(rows, tmp_path):
+    """The innermost loop steps from one vector of a row to the next, also with a row left over."""
+    onnx.save(matrix(rows, 384, columns=768)(), tmp_path / "case.onnx")
+    arguments = ["--cpu", "avx2", "--no-cache", "--print-ir-after", "promote_registers"]
+    done = subprocess.run([PLEAT, "compile", str(tmp_path / "case.onnx"), *arguments, "-o",
+                           str(tmp_path / "case.o")], check=True, capture_output=True, text=True)
+    programs = (done.stdout + done.stderr).split("@T.prim_func")[1:]
+    assert len(programs) == 3
+    for program in programs[0], programs[2]:
+        inner = re.findall(r"for (\w+) in ", program)[-1]
+        steps = set(re.findall(rf"\b{inner}(?: \* (\d+))?", program.split(f"for {inner} in")[-1]))
+        assert steps == {"8"}
 
 
 def test_few_rows_stay_direct(tmp_path):
