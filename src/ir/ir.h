@@ -488,6 +488,7 @@ int loop_thread_axis(const Stmt *loop, bool *is_block);
 Expr **stmt_defined_var(Stmt *s);           // of a loop, let or allocation; NULL: it defines none
 bool loop_is_virtual(const Stmt *loop);     // over virtual threads
 bool loop_is_partitioned(const Stmt *loop); // is lowering to cut it where conditions change?
+bool scope_is_texture(const char *scope);   // memory of two axes that is written in texels
 // Whether the threads of a loop over `thread` share memory of this scope.
 bool scope_is_shared_by(const char *scope, const char *thread);
 bool loop_is_ordered(const Stmt *loop); // its iterations run one after the other; `while` too

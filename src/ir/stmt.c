@@ -72,6 +72,10 @@ bool loop_is_virtual(const Stmt *loop) {
          !strncmp(loop->as.loop.thread, "vthread", strlen("vthread"));
 }
 
+bool scope_is_texture(const char *scope) {
+  return !strncmp(scope, "global.texture", strlen("global.texture"));
+}
+
 bool scope_is_shared_by(const char *scope, const char *thread) {
   bool is_block = !strncmp(thread, "blockIdx", strlen("blockIdx"));
   if (!strncmp(scope, "global", strlen("global"))) return true;

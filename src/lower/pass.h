@@ -19,6 +19,7 @@ PrimFunc *lower_hoist_branches(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_expressions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_values(LowerState *state, PrimFunc *func);
 PrimFunc *lower_intrinsics(LowerState *state, PrimFunc *func);
+PrimFunc *lower_stage_texels(LowerState *state, PrimFunc *func);
 PrimFunc *lower_split_lanes(LowerState *state, PrimFunc *func);
 // False with diagnostics when a statement has a condition of lanes that lower_split_lanes splits.
 bool lower_lanes_are_split(Context *context, Stmt *body);

@@ -12,6 +12,7 @@ from built import ROOT, skip_sanitized
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
+from pleat import te  # noqa: E402
 from pleat.script import tir as T  # noqa: E402
 
 HEAD = "from pleat.script import tir as T\n\n"
@@ -302,6 +303,29 @@ def test_convolution_reads_image_and_weights_from_textures(tmp_path):
     path = scheduled(tmp_path, CONVOLUTION, CONVOLUTION_STEPS)
     assert "'f' agrees" in verified(path)
     assert source(path).count("__read_only image2d_t") == 2
+
+
+@pytest.mark.parametrize("channels, padding", [(3, None), (7, 0.0)])
+def test_channels_fill_a_part_of_their_last_texel(channels, padding):
+    A = te.placeholder((1, 6, 5, channels), name="A")
+    y, x, c = (te.reduce_axis((0, n), name) for n, name in ((3, "y"), (3, "x"), (channels, "c")))
+    C = te.compute((1, 4, 3), lambda n, h, w: te.sum(A[n, h + y, w + x, c], axis=[y, x, c]), name="C")
+    s = te.create_schedule(C.op)
+    image = s.cache_read(A, "global.texture", [C])
+    n, co, h, w, ci = s[image].transform_layout(
+        lambda n, h, w, c: [n, c // 4, h, te.AXIS_SEPARATOR, w, c % 4], pad_value=padding)
+    s[image].bind(s[image].fuse(n, co, h), te.thread_axis("blockIdx.x"))
+    s[image].bind(w, te.thread_axis("threadIdx.x"))
+    s[image].vectorize(ci)
+    n, h, w = C.op.axis
+    s[C].bind(h, te.thread_axis("blockIdx.x"))
+    s[C].bind(w, te.thread_axis("threadIdx.x"))
+    module = pleat.build(s, [A, C], target="opencl")
+    assert "write_imagef(" in module.get_source() and "read_imagef(" in module.get_source()
+    a, c = numbers(1, 6, 5, channels), np.zeros((1, 4, 3), "float32")
+    module(a, c)
+    windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3), (1, 2))
+    assert np.allclose(c, windows.sum((3, 4, 5)), atol=1e-5)
 
 
 HALVES = HEAD + """@T.prim_func

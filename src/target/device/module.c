@@ -72,7 +72,7 @@ static bool enter_declare(Visitor *visitor, Stmt *s) {
 // The flat buffer of the memory where it is a texture.
 static const Buffer *image_of(Stmt *body, Expr *data) {
   ImageSearch search = {data, NULL};
-  if (strncmp(data->as.var->scope, "global.texture", 14)) return NULL;
+  if (!scope_is_texture(data->as.var->scope)) return NULL;
   visit_stmt(&(Visitor){.env = &search, .enter_stmt = enter_declare}, body);
   return search.found;
 }
