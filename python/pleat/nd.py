@@ -2,7 +2,10 @@
 """Arrays and devices with TVM's names: pleat.nd.array (since 2026 pleat.runtime.tensor), pleat.cpu().
 
 A Tensor is an array of NumPy in the memory of this processor, where all programs take their arguments;
-those for OpenCL and CUDA copy them. Arrays of NumPy, PyTorch and others need not be made Tensors."""
+those for OpenCL and CUDA copy them to their device and back. A Tensor of such a device is an argument of
+programs for it alone, as in TVM. Arrays of NumPy, PyTorch and others need not be made Tensors."""
+import ctypes
+
 import numpy
 
 from pleat._library import PleatError
@@ -10,6 +13,25 @@ from pleat._library import PleatError
 DEVICE_TYPES = {"cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "nvptx": 2, "opencl": 4, "cl": 4,
                 "vulkan": 7, "metal": 8, "rocm": 10}
 NAMES = {number: name for name, number in reversed(DEVICE_TYPES.items())}  # the first of each
+
+
+def _has_opencl():
+    count = ctypes.c_uint(0)
+    return ctypes.CDLL("libOpenCL.so.1").clGetPlatformIDs(0, None, ctypes.byref(count)) == 0 and count.value > 0
+
+
+def _has_cuda():
+    library, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
+    return library.cuInit(0) == 0 and library.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def _exists(device_type):
+    """Is there a device of this type that programs can run on?"""
+    find = {1: lambda: True, 2: _has_cuda, 4: _has_opencl}.get(device_type, lambda: False)
+    try:
+        return find()
+    except OSError:
+        return False
 
 
 class Device:
@@ -23,8 +45,8 @@ class Device:
 
     @property
     def exist(self):
-        """Can an array be in the memory of this device?"""
-        return self.device_type == 1 and self.index == 0
+        """Can programs run on this device? Of several devices of a type, they run on the first one."""
+        return self.index == 0 and _exists(self.device_type)
 
     def sync(self, stream=None):
         """Returns at once, since calls of programs return when they are done."""
@@ -83,16 +105,21 @@ def rocm(index=0):
     return Device(10, index)
 
 
-def _host(where):
-    if where is not None and not device(where).exist:
-        raise PleatError(f"arrays are in the memory of this processor, not of {device(where)}; programs "
-                         "for other devices copy their arguments themselves: use cpu()")
+def _checked(where):
+    """The device, of which an array may be; None is the processor."""
+    where = cpu() if where is None else device(where)
+    if not where.exist:
+        raise PleatError(f"there is no {where} that programs can run on")
+    return where
 
 
 class Tensor(numpy.ndarray):
-    """An array of NumPy with the methods of TVM's arrays."""
+    """An array of NumPy with the methods of TVM's arrays, and a device."""
 
-    device = property(lambda self: cpu())
+    device = property(lambda self: self._device)
+
+    def __array_finalize__(self, source):
+        self._device = source.device if isinstance(source, Tensor) else cpu()
 
     def numpy(self):
         """A copy of the elements as an array of NumPy."""
@@ -111,8 +138,7 @@ class Tensor(numpy.ndarray):
     def copyto(self, target, mem_scope=None):
         """Copies the elements into another array; with a device, returns a copy there."""
         if isinstance(target, (Device, str)):
-            _host(target)
-            return tensor(self)
+            return tensor(self, target)
         target[...] = self
         return target
 
@@ -120,14 +146,20 @@ class Tensor(numpy.ndarray):
 NDArray = Tensor
 
 
+def _on(where, values):
+    made = values.view(Tensor)
+    made._device = where
+    return made
+
+
 def tensor(array, device=None, mem_scope=None):
     """A Tensor with a copy of the elements of an array, or of a nested list of numbers.
 
-    device: None or cpu(); others raise PleatError"""
-    _host(device)
+    device: whose programs take it; None: those of the processor. One that is not there raises PleatError"""
+    where = _checked(device)
     if hasattr(array, "__dlpack__") and not isinstance(array, numpy.ndarray):
         array = numpy.from_dlpack(array)
-    return numpy.array(array, order="C").view(Tensor)
+    return _on(where, numpy.array(array, order="C"))
 
 
 array = tensor
@@ -137,10 +169,9 @@ def empty(shape, dtype="float32", device=None, mem_scope=None):
     """A Tensor of this shape, whose contents are undefined.
 
     dtype: the name of an element type of programs, "bfloat16" and others included
-    device: None or cpu(); others raise PleatError"""
+    device: whose programs take it; None: those of the processor. One that is not there raises PleatError"""
     from pleat.model import dtype_of
-    _host(device)
-    return numpy.empty(shape, dtype_of(str(dtype))).view(Tensor)
+    return _on(_checked(device), numpy.empty(shape, dtype_of(str(dtype))))
 
 
 def from_dlpack(array):

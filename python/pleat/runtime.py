@@ -218,6 +218,13 @@ def _type_text(element):
     return ("bool" if code == "bool" else f"{code}{element.bits}") + lanes
 
 
+def _check_device(value, target):
+    """Raises for an array of another device than the one for which the target makes programs."""
+    from pleat.nd import DEVICE_TYPES, Device, Tensor
+    if isinstance(value, Tensor) and value.device.device_type not in (1, DEVICE_TYPES[target]):
+        raise ValueError(f"is on {value.device}, expected {Device(DEVICE_TYPES[target])}")
+
+
 def _check(parameter, tensor, sizes):
     """Raises for a tensor that does not fit, and adds the sizes that it gives."""
     if tensor.device_type != 1:
@@ -269,6 +276,8 @@ class Function:
     Free sizes, strides and offsets follow from the arguments: for new ones the program is compiled
     once more, and what was compiled is kept. Calls in several threads follow one another."""
 
+    target = "llvm"
+
     def __init__(self, name, parameters, compiled, at_once=True, result=None):
         self.name, self.parameters, self.result = name, parameters, result
         self._compile, self._models, self._numbers = compiled, {}, []
@@ -306,6 +315,7 @@ class Function:
         tensors, sizes = [], {}
         for parameter, value in zip(self.parameters, values):
             try:
+                _check_device(value, self.target)
                 tensors.append(_tensor_of(parameter, value, keep))
                 _check(parameter, tensors[-1], sizes)
             except (TypeError, ValueError, OverflowError, BufferError) as error:
@@ -473,6 +483,8 @@ class Module:
     def __init__(self, functions, source, target, options):
         self._functions, self._source = functions, source
         self.target, self._options = target, options
+        for function in functions.values():
+            function.target = target
 
     def __getitem__(self, name):
         if name not in self._functions:
@@ -507,7 +519,7 @@ class Module:
     def time_evaluator(self, func_name=None, dev=None, number=10, repeat=1, min_repeat_ms=0,
                        limit_zero_time_iterations=100, cooldown_interval_ms=0, repeats_to_cooldown=1,
                        cache_flush_bytes=0, f_preproc=""):
-        """Measures a program: see Function.time_evaluator. `dev` is the processor, and `f_preproc`
+        """Measures a program: see Function.time_evaluator. `dev` is that of the target, and `f_preproc`
         must be empty. limit_zero_time_iterations: unused, since the clock tells any two runs apart"""
         if f_preproc:
             raise ValueError(f"f_preproc={f_preproc!r}: there are no functions that prepare arguments; "

@@ -190,6 +190,19 @@ def test_build_runs_on_the_device():
     assert "__kernel" in module.get_source()
 
 
+def test_arrays_of_the_device():
+    assert pleat.opencl().exist
+    run = pleat.build(pleat.script.from_source(COPY), target="opencl", cache=False)
+    a = pleat.nd.array(numbers(7), pleat.opencl())
+    c = pleat.nd.empty((7,), "float32", pleat.device("opencl", 0))
+    run(a, c)
+    assert np.array_equal(c.numpy(), 2 * a.numpy()) and type(c.numpy()) is np.ndarray
+    assert c[1:].device == pleat.opencl() and c.copyto(pleat.cpu()).device == pleat.cpu()
+    run(a.numpy(), c)
+    with pytest.raises(ValueError, match="f: argument 'C' is on opencl:0, expected cpu:0"):
+        pleat.build(pleat.script.from_source(COPY))(a.numpy(), c)
+
+
 @pytest.mark.parametrize("n", [0, 1, 7, 1000])
 def test_blocks_follow_a_size_of_the_call(n):
     a, c = numbers(n, 3), np.zeros((n, 3), "float32")
