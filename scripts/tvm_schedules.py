@@ -15,6 +15,7 @@ import builtins
 import collections
 import difflib
 import importlib
+import inspect
 import json
 import operator
 import os
@@ -22,6 +23,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUTPUT = "TVM_SCHEDULES_FILE"
@@ -70,7 +72,16 @@ class Recorder:
         self.made.clear()
 
 
+def stack(context=1):
+    """inspect.stack, with source lines of the innermost frames only: TVM asks for them at each program that it
+    reads, which takes seconds below the frames of pytest."""
+    frames = [frame for frame, _ in traceback.walk_stack(sys._getframe(1))]
+    return [inspect.FrameInfo(frame, *inspect.getframeinfo(frame, context if at < 4 else 0)[:5])
+            for at, frame in enumerate(frames)]
+
+
 def pytest_configure(config):
+    inspect.stack = stack
     importlib.import_module("tvm.testing")  # some tests use it without an import
     config.pluginmanager.register(Recorder(pathlib.Path(os.environ[OUTPUT])))
 
