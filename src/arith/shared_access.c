@@ -261,11 +261,23 @@ static void enter_block(SharedSearch *f, const Block *block) {
       map_put(&f->padded, block->writes[i].buffer, block->writes[i].buffer);
 }
 
+// The buffer that is declared directly below its allocation.
+static void enter_allocation(SharedSearch *f, const Stmt *s) {
+  const Stmt *below = s->as.allocate.body;
+  if (below->kind != STMT_DECL_BUFFER) return;
+  Buffer *buffer = below->as.declare.buffer;
+  bool is_plain = buffer->data == s->as.allocate.var && !buffer->strides &&
+                  expr_is_int(buffer->offset, 0) &&
+                  !attrs_get(&s->as.allocate.annotations, "buffer_dim_align");
+  if (is_plain) map_put(&f->allocated, buffer, buffer);
+}
+
 static bool enter_stmt(Visitor *visitor, Stmt *s) {
   SharedSearch *f = visitor->env;
   if (s->pos.file) f->pos = s->pos;
   if (s->kind == STMT_FOR) enter_loop(f, s);
   if (s->kind == STMT_BLOCK) enter_block(f, s->as.block);
+  if (s->kind == STMT_ALLOCATE) enter_allocation(f, s);
   if (s->kind == STMT_LET)
     map_put(&f->values, s->as.let.var, substitute_expr(f->context, s->as.let.value, &f->values));
   if (s->kind == STMT_STORE) add_access(f, s->as.store.buffer, s->as.store.indices, true);

@@ -39,3 +39,16 @@ def partly(A: T.Buffer((4, 16), "float32"), C: T.Buffer((16, 4), "float32")):
                 with T.block("use"):
                     vi, vj = T.axis.remap("SS", [i, j])
                     C[vi, vj] = S[vj, vi]
+
+
+@T.prim_func
+def declared(A: T.Buffer((32, 32), "float32"), C: T.Buffer((32, 32), "float32")):
+    for b in T.thread_binding(1, "blockIdx.x"):
+        S = T.decl_buffer((32, 32), "float32", scope="shared")
+        F = T.decl_buffer((1024,), "float32", data=S.data, scope="shared")
+        for i in T.thread_binding(32, "threadIdx.y"):
+            for j in T.thread_binding(32, "threadIdx.x"):
+                S[i, j] = A[i, j]
+        for i in T.thread_binding(32, "threadIdx.y"):
+            for j in T.thread_binding(32, "threadIdx.x"):
+                C[i, j] = S[j, i] + F[i * 32 + j]
