@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts places of the user's files into messages about a printed program, such as those of the compiler."""
 import dataclasses
+import linecache
 import re
 
 from pleat._library import ffi, _lib
@@ -61,3 +62,35 @@ def located(error, program):
                 f"      | {' ' * (column - 1)}{'^' * width}")
     text = re.sub(SHOWN.format(title=re.escape(title)), shown, str(error), flags=re.M)
     return type(error)(text, [_moved(message, title, program) for message in error.messages])
+
+
+def _call_in(source, name):
+    """(column, width) of the call of a method in a line, or of all of the line where there is none."""
+    found = re.search(rf"\b{re.escape(name)}\s*\(", source)
+    if not found:
+        return len(source) - len(source.lstrip()) + 1, len(source.strip())
+    depth = 0
+    for end in range(found.end() - 1, len(source)):
+        depth += {"(": 1, ")": -1}.get(source[end], 0)
+        if depth == 0:
+            break
+    return found.start() + 1, end + 1 - found.start()
+
+
+def at_call(error, file, line, name):
+    """The PleatError of a schedule step, with the line of Python that called it in place of the text of the
+    step; the same error where that line is not known."""
+    source = linecache.getline(file, line).rstrip()
+    if not source:
+        return error
+    column, width = _call_in(source, name)
+
+    def shown(match):
+        if int(match[2]) != line:
+            return match[0]
+        return (f"{file}:{line}:{column}: {match[1] or ''}{match[3]}\n{line:5} | {source}\n"
+                f"      | {' ' * (column - 1)}{'^' * width}")
+    text = re.sub(SHOWN.format(title=re.escape(file)), shown, str(error), flags=re.M)
+    messages = [dataclasses.replace(message, column=column) if (message.file, message.line) == (file, line) else message
+                for message in error.messages]
+    return type(error)(text, messages)

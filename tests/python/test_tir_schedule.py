@@ -432,6 +432,18 @@ def test_removed_references_and_messages():
         tir.Schedule(matmul, error_render_level="loud")
 
 
+def test_a_refusal_shows_the_call_in_the_users_file():
+    sch = tir.Schedule(matmul)
+    with pytest.raises(ScheduleError) as error:
+        (sch.transform_layout("product", ("write", 0), lambda i, j: [i % 8, j]))
+    line = test_a_refusal_shows_the_call_in_the_users_file.__code__.co_firstlineno + 3
+    call = 'transform_layout("product", ("write", 0), lambda i, j: [i % 8, j])'
+    place, source, caret, witness = str(error.value).splitlines()[:4]
+    assert place.startswith(f"{__file__}:{line}:14: error: transform_layout: index map is not injective")
+    assert source == f"{line:5} |         (sch.{call})" and caret == "      |              " + "^" * len(call)
+    assert "would both be stored" in witness and error.value.messages[0].column == 14
+
+
 @pytest.mark.parametrize("pad_value", [
     3, lambda *indices: 3, lambda i, j, k: [3], T.int8(3), lambda i, j, k: (T.int32(3),),
     tir.IndexMap.from_func(lambda i, j, k: [3]), T.float32(3), tir.const(3, "float32"), tir.FloatImm("float32", 3),

@@ -21,6 +21,7 @@ from pleat._expression import var
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
 from pleat.ir._module import GlobalVar, IRModule, _as_handle, _names
+from pleat.places import at_call
 from pleat.script._values import Value, text_of
 from pleat.tir import nodes, stmt_functor
 from pleat.tir.index_map import IndexMap
@@ -230,9 +231,10 @@ class Schedule:
         try:
             check_status(status, messages)
         except PleatError as error:
+            error = at_call(error, file, line, text.partition("sch.")[2].partition("(")[0])
             if status == _lib.PLEAT_REFUSED:
-                raise ScheduleError(self._shown(str(error)), error.messages) from None
-            raise
+                error = ScheduleError(self._shown(str(error)), error.messages)
+            raise error from None
 
     def _shown(self, text):
         level = self._options["error_render_level"]
