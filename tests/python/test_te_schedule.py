@@ -52,6 +52,47 @@ def relu(a, b):
 SIZES = [(13, 30, 7), (1, 17, 5), (5, 1, 1), (11, 3, 13)]
 
 
+def sum_and_difference(m=13, n=7):
+    A, B = te.placeholder((m, n), name="A"), te.placeholder((m, n), name="B")
+    return A, B, *te.compute((m, n), lambda i, j: (A[i, j] + B[i, j], A[i, j] - B[i, j]), name="C")
+
+
+def run_both(s, args):
+    a, b, c, d = (np.random.default_rng(4).integers(-4, 5, t.shape).astype("float32") for t in args)
+    pleat.build(s, args, cache=False)(a, b, c, d)
+    assert np.array_equal(c, a + b) and np.array_equal(d, a - b)
+    return pleat.lower(s, args, simple_mode=True).script()
+
+
+def test_all_tensors_of_an_operation_are_computed_in_other_memory():
+    A, B, C, D = sum_and_difference()
+    s = te.create_schedule(C.op)
+    c, d = s.cache_write([C, D], "local")
+    outer, _ = s[D].split(C.op.axis[0], 4)
+    s[c].compute_at(s[C], outer)
+    s[d].vectorize(d.op.axis[1])
+    text = run_both(s, [A, B, C, D])
+    assert text.count("T.grid(4, 7)") == 1 and text.count("T.vectorized(7)") == 1
+    with pytest.raises(ScheduleError, match="or all tensors of one"):
+        te.create_schedule(C.op).cache_write([C], "local")
+
+
+def test_the_scope_of_a_result_may_be_stated():
+    A, B, C, _ = relu_of_product()
+    s = te.create_schedule(C.op)
+    s[C].set_scope("global")
+    check(s, [A, B, C], lambda a, b: a @ b)
+
+
+def test_a_copy_is_that_of_the_tensor_of_an_operation_with_several():
+    A, B, C, D = sum_and_difference()
+    E = te.compute(C.shape, lambda i, j: C[i, j] * 2.0 - D[i, j], name="E")
+    s = te.create_schedule(E.op)
+    s.cache_read(C, "local", [E])
+    text = check(s, [A, B, E], lambda a, b: 2 * (a + b) - (a - b))
+    assert "C_v0_local[" in text and "C_v1_local" not in text
+
+
 @pytest.mark.parametrize("sizes", SIZES)
 def test_tiles_with_a_producer_inside(sizes):
     A, B, C, D = relu_of_product(*sizes)

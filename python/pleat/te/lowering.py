@@ -48,7 +48,7 @@ class _Lowering:
             names = maker.blocks.get(id(stage.origin_op), [])
             self.blocks[stage] = [self.sch.get_block(one) for one in names]
         for tensor, buffer in maker.buffers.items():
-            self.buffers[tensor.op] = buffer.name
+            self.buffers.setdefault(tensor.op, {})[tensor.value_index] = buffer.name
 
     def apply(self):
         """All steps, in the order of this file's head."""
@@ -104,14 +104,14 @@ class _Lowering:
         pre_order_visit(self.sch.func.body, visit)
         return found
 
-    def _made(self, stage, block):
-        """Notes the block and the buffer of a new stage."""
-        self.blocks[stage] = [block]
-        node = self._block_nodes()[block.name]
-        self.buffers[stage.origin_op] = node.writes[0].buffer.name
+    def _made(self, stage, *blocks):
+        """Notes the blocks and the buffers of a new stage."""
+        self.blocks[stage], found = list(blocks), self._block_nodes()
+        written = [region.buffer.name for block in blocks for region in found[block.name].writes]
+        self.buffers[stage.origin_op] = dict(enumerate(written))
 
     def _buffer(self, tensor):
-        return self.buffers[self.schedule[tensor].origin_op]
+        return self.buffers[self.schedule[tensor].origin_op][tensor.value_index]
 
     def _cache_read(self, new, tensor, scope, readers):
         found, buffer = self._block_nodes(), self._buffer(tensor)
@@ -126,13 +126,22 @@ class _Lowering:
         self._made(new, made)
 
     def _cache_write(self, new, stage, scope):
-        block, old = self._block(stage), self.buffers[stage.origin_op]
-        copy = self.sch.cache_write(block, 0, scope)
-        self._made(new, block)
-        self.blocks[stage], self.buffers[stage.origin_op] = [copy], old
+        blocks, old, found = self.blocks[stage], self.buffers[stage.origin_op], self._block_nodes()
+        copies = [self.sch.cache_write(block, at, scope)
+                  for block in blocks for at in range(len(found[block.name].writes))]
+        self._made(new, *blocks)
+        self.blocks[stage], self.buffers[stage.origin_op] = copies, old
+        self._put_together(copies)
         if stage in self.variables:
             renamed = dict(zip(_axes(stage.origin_op), _axes(new.origin_op)))
             self.variables[new] = [renamed[a] for a in self.variables.pop(stage)]
+
+    def _put_together(self, blocks):
+        """Makes one nest of those of blocks with the same loops, which follow one another."""
+        if len(blocks) > 1:
+            names = list(self._block_nodes())
+            ordered = sorted(blocks, key=lambda block: names.index(block.name))
+            self.sch.merge(*[self.sch.get_loops(block)[-1] for block in ordered])
 
     def _rfactor(self, new, stage, op, steps, axis, factor_axis, others, leaves):
         block = self._block(stage)
@@ -155,7 +164,7 @@ class _Lowering:
     def _step_transform_layout(self, stage, index_map, pad_value):
         if stage.attach_type == "inline":
             raise ScheduleError(f"{stage.op.name} is computed where it is read, and has no memory")
-        buffer = self.buffers[stage.origin_op]
+        buffer = self.buffers[stage.origin_op][0]
         options = {} if pad_value is None else {"pad_value": pad_value}
         block = self._block(stage).name if self.blocks[stage] else self._user(buffer)
         if block is not None:
@@ -194,7 +203,9 @@ class _Lowering:
             if loop not in self.loops:
                 raise ScheduleError(f"{stage.op.name} is computed at {stage.attach_ivar!r}, which is no "
                                     f"loop of {stage.attach_stage.op.name} in the end")
-            self.sch.compute_at(self._block(stage), self.loops[loop], preserve_unit_loops=True)
+            for block in self.blocks[stage]:
+                self.sch.compute_at(block, self.loops[loop], preserve_unit_loops=True)
+            self._put_together(self.blocks[stage])
         axes = [*stage.data_axes, *stage.op.reduce_axis]
         self._take_loops(self._block(stage), axes)
         if stage.attach_type == "at" and stage in self.variables and not stage.layouts:
@@ -205,7 +216,7 @@ class _Lowering:
     def _choose_scope(self, stage):
         """Puts a tensor without a scope where TVM does: computed in a loop over threads, it is each thread's
         own, and in one over blocks the threads of a block share it."""
-        scope, buffer = _scope_of_loops(stage), self.buffers[stage.origin_op]
+        scope, buffer = _scope_of_loops(stage), self.buffers[stage.origin_op][0]
         given = [step.arguments[-1] for step, new in self.schedule.changes if new is stage and step.name != "rfactor"]
         given += [step for step in stage.steps if step.name == "block" and step.arguments[0] == "set_scope"]
         is_allocated = any(b.name == buffer for b in self.sch.func.body.block.alloc_buffers)

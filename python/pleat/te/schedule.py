@@ -274,7 +274,8 @@ class Stage:
         if isinstance(self.op, PlaceholderOp):
             self._refuse("the memory of an input is the caller's; a copy of it may be elsewhere: "
                          f's.cache_read({self.op.name}, "{scope}", readers)')
-        self._record("block", ("set_scope", (0, scope), {}))
+        if scope != "global" or self.origin_op not in self.schedule.outputs:  # those are the caller's
+            self._record("block", ("set_scope", (0, scope), {}))
 
     def double_buffer(self):
         """Asks to fill the tensor one iteration ahead, in the loop in which it is computed: `lower` puts
@@ -468,25 +469,25 @@ class Schedule:
 
     def cache_write(self, tensor, scope):
         """Computes a tensor in another memory, and copies it: the result is the tensor in the other
-        memory, whose stage has the computation; the stage of the tensor is the copy."""
-        if isinstance(tensor, (list, tuple)):
-            if len(tensor) != 1:
-                self[tensor[0]]._refuse("cache_write takes one tensor, not several of one operation")
-            return [self.cache_write(tensor[0], scope)]
-        stage = self[tensor]
+        memory, whose stage has the computation; the stage of the tensor is the copy. Takes a list of
+        all tensors of an operation, too, and then returns a list."""
+        several = isinstance(tensor, (list, tuple))
+        tensors = list(tensor) if several else [tensor]
+        stage = self[tensors[0]]
         stage._not_of_a_scan("cache_write")
         if stage.steps or stage.layouts:
             stage._refuse("cache_write comes before the other steps of a stage")
         old = stage.op
-        if not isinstance(old, ComputeOp) or old.num_outputs > 1:
-            stage._refuse("cache_write takes a computed tensor with an operation of its own")
+        if not isinstance(old, ComputeOp) or tensors != [stage.origin_op.output(i) for i in range(old.num_outputs)]:
+            stage._refuse("cache_write takes a computed tensor with an operation of its own, or all tensors of one")
         axes = [copied(a, f"{a.name}.c") for a in old.axis]
-        op = stage_op(f"{tensor.op.name}.{scope}", axes,
+        op = stage_op(f"{old.name}.{scope}", axes,
                       _with_axes(old.body, dict(zip(old.axis, axes))))
         new = self._insert(self.stages.index(stage), op)
-        self._replace(stage, stage_op(old.name, old.axis, [op.output(0)(*old.axis)]))
+        made = [op.output(i) for i in range(op.num_outputs)]
+        self._replace(stage, stage_op(old.name, old.axis, [one(*old.axis) for one in made]))
         self.changes.append((Step("cache_write", (stage, scope)), new))
-        return op.output(0)
+        return made if several else made[0]
 
     def rfactor(self, tensor, axis, factor_axis=0):
         """Reduces for each iteration of a loop of a reduction by itself, and then over these: the
