@@ -351,7 +351,7 @@ static LoopAccesses shared_accesses_of(Context *context, const Stmt *loop) {
 
 // The answer for a part of the same loop, which was split at barriers; or NULL.
 static LoopRaces *answer_for(const RaceSearch *search, const Stmt *loop) {
-  for (int i = 0; search->threads && search->out && i < search->out->count; i++) {
+  for (int i = 0; search->threads && i < search->out->count; i++) {
     const Stmt *other = search->out->items[i].loop;
     if (loop->pos.file && loop->pos.file == other->pos.file &&
         loop->pos.begin == other->pos.begin && loop->pos.end == other->pos.end &&
@@ -363,7 +363,7 @@ static LoopRaces *answer_for(const RaceSearch *search, const Stmt *loop) {
 
 static void add_answer(RaceSearch *search, LoopRaces *known, const LoopRaces *races) {
   search->found |= races->verdict == VERDICT_NO;
-  if (!known && search->out) array_push(&search->context->arena, search->out, *races);
+  if (!known) array_push(&search->context->arena, search->out, *races);
   if (known && (races->verdict == VERDICT_NO || known->verdict == VERDICT_YES)) *known = *races;
 }
 
@@ -454,11 +454,12 @@ static bool has_searched_loops(const PrimFunc *func, bool threads) {
 
 static bool find_races(Context *context, PrimFunc *func, bool threads, LoopRacesList *out) {
   static const char *const passes[] = {"reduce_over_threads", "split_lanes", "convert_blocks"};
+  LoopRacesList unread = {0};
   RaceSearch search = {.context = context,
                        .outer = {.context = context},
                        .analyzer = analyzer_new(context),
                        .threads = threads,
-                       .out = out};
+                       .out = out ? out : &unread};
   LowerOptions options = {.drop_result = true};
   if (lower_is_packed(func) || !has_searched_loops(func, threads)) return false;
   func = lower_run_passes(context, func, passes + !threads, COUNT_OF(passes) - !threads, &options);

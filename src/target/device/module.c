@@ -308,8 +308,7 @@ static bool add_region(CModule *module, const DeviceDialect *dialect, const Lowe
 static bool add_kernel(CModule *module, const DeviceDialect *dialect, const LowerKernel *kernel,
                        DeviceFunctions *functions) {
   int errors = module->context->error_count;
-  LoopRacesList loops = {0};
-  if (lower_find_thread_races(module->context, kernel->func, &loops)) return false;
+  if (lower_find_thread_races(module->context, kernel->func, NULL)) return false;
   for (int i = 0; i < kernel->region_count; i++) {
     DeviceFunction function;
     if (!add_region(module, dialect, kernel, &kernel->regions[i], &function)) return false;
