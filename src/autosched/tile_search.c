@@ -265,12 +265,20 @@ static bool is_vector(NestStep step) {
   return step == NEST_CONTIGUOUS || step == NEST_REPEATED;
 }
 
+// The vectors of a read that stay in registers while rows of the tile run that do not move it.
+static int kept_vectors(const TileSearch *s, int read, const Tile *tile) {
+  bool outer = tile->rows[0] > 1 && s->depends[read][0];
+  bool inner = tile->rows[1] > 1 && s->depends[read][1];
+  if (!is_vector(s->steps[read]) && !s->strides[read]) return 0;
+  int numbers = s->strides[read] > 0; // of a shuffle, which are a vector
+  if (!inner) return outer && tile->rows[1] == 1 ? 0 : tile->vectors + numbers;
+  return outer || tile->rows[0] == 1 ? 0 : (int)(tile->vectors * tile->rows[1]) + numbers;
+}
+
 static int registers_needed(const TileSearch *s, const Tile *tile) {
   int64_t accumulators = tile->vectors * tile->rows[0] * tile->rows[1];
-  int kept = 0; // vectors that stay in registers while the rows run
-  for (int i = 0; i < s->nest->read_count; i++)
-    if ((is_vector(s->steps[i]) || s->strides[i]) && !moves_in_tile(s, i, tile))
-      kept += tile->vectors + (s->strides[i] > 0); // the numbers of a shuffle are a vector
+  int kept = 0;
+  for (int i = 0; i < s->nest->read_count; i++) kept += kept_vectors(s, i, tile);
   int products = s->nest->work.pairs > 0; // before they are added
   return (int)(accumulators + MAX_OF(kept, 1) + 1 + products);
 }

@@ -3,6 +3,7 @@
 random odd shapes: `pleat run` gives what ONNX Runtime gives, or refuses what it refuses."""
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -242,3 +243,22 @@ def test_random_shapes(family, seed, tmp_path):
         assert results[f"y{i}"].shape == value.shape, case.attributes
         np.testing.assert_allclose(results[f"y{i}"], value, rtol=1e-3, atol=1e-3,
                                    err_msg=str(case.attributes))
+
+
+def test_weights_of_inner_rows_stay_in_registers(tmp_path):
+    """Where weights differ between the inner rows of a tile and outer rows use them again, they and
+    the accumulators fit the registers together."""
+    case = Case(0)
+    case.tensor("x", 1, 64, 56, 56)
+    case.tensor("w", 64, 32, 2, 2, known=True)
+    case.attributes = {"strides": [2, 2]}
+    onnx.save(case.model("ConvTranspose"), tmp_path / "case.onnx")
+    command = [PLEAT, "compile", str(tmp_path / "case.onnx"), "--cpu", "avx2", "--no-cache",
+               "--print-ir-after", "promote_registers", "-o", str(tmp_path / "case.o")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    (program,) = [p for p in (done.stdout + done.stderr).split("@T.prim_func") if "for rc " in p]
+    body = re.findall(r"(\w+)\[0\] = \1\[0\] \+ T.Broadcast\((.*), 8\) \* (\w+\[.*\])",
+                      program.split("for rc ")[1])
+    accumulators, weights = {a for a, _, _ in body}, [w for _, _, w in body]
+    again = {w for w in weights if weights.count(w) > 1}
+    assert len(body) > 4 and len(accumulators) + len(again) < 16
