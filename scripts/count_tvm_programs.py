@@ -5,11 +5,12 @@
     build/venv/bin/python scripts/count_tvm_programs.py ~/tvm-0.14 --pleat build/pleat [--causes 40]
 
 The argument is a checkout of TVM, of any version. A program is an outermost function under
-@T.prim_func or @R.function, or a class under @ir_module. It counts as read where the test reads it
-as it runs over Pleat's package (tests/python/as_tvm.py), with the names that it captures, or where
-`pleat opt` reads its text alone. One that is refused is right where its tests expect an error: it stands
-in `with pytest.raises(…)`, or only tests use it that have such a line. With --list, each program has a line in that
-file: its place, what was said of it in the test, and of its text, and whether an error is expected."""
+@T.prim_func or @R.function, or a class under @ir_module. It counts as read where `pleat opt` reads its text
+alone, or else where the test reads it as it runs over Pleat's package (tests/python/as_tvm.py), with the names
+that it captures. Only tests that hold such programs run. One that is refused is right where its tests expect an
+error: it stands in `with pytest.raises(…)`, or only tests use it that have such a line. Each file of which
+programs are lost is printed at once. With --list, each program has a line in that file: its place, what was
+said of its text, and of it in the test, and whether an error is expected."""
 import argparse
 import ast
 import collections
@@ -19,6 +20,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,7 +34,8 @@ except ModuleNotFoundError:
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOG = "TVM_PROGRAMS_FILE"
-SECONDS = 240  # for the tests of one file
+SECONDS = 60  # for the tests of one file
+SECONDS_OF_TEST = 15
 MODULES = ["error", "ir", "runtime", "target", "te", "tir", "tir.analysis", "tir.schedule", "tir.transform",
            "topi"]  # whose missing names have stand-ins
 
@@ -78,7 +81,7 @@ class StandIn:
 
     __setitem__ = __setattr__
     __add__ = __sub__ = __mul__ = __mod__ = __floordiv__ = __truediv__ = __getitem__
-    __round__ = __getitem__
+    __round__ = __lt__ = __le__ = __gt__ = __ge__ = __getitem__
     __radd__ = __rsub__ = __rmul__ = __rmod__ = __rfloordiv__ = __rtruediv__ = __getitem__
 
     def __format__(self, form):
@@ -144,6 +147,25 @@ def _take_stand_ins():
         module.__getattr__ = _known_or_stand_in(module, getattr(module, "__getattr__", None))
 
 
+def pytest_collection_modifyitems(items):
+    """Runs the tests that need a device too, since they read their programs first."""
+    for node in {node for item in items for node in item.listchain()}:
+        node.own_markers = [mark for mark in node.own_markers if not mark.name.startswith("skip")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """Ends a test that takes long, so that the others of its file run."""
+    def end(*_):
+        raise TimeoutError(f"the test takes more than {SECONDS_OF_TEST} s")
+    signal.signal(signal.SIGALRM, end)
+    signal.alarm(SECONDS_OF_TEST)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+
+
 def pytest_configure():
     """Notes what becomes of each decorated function or class. A test whose program is refused goes on
     with another one, since it may define more."""
@@ -202,29 +224,50 @@ def expected_errors(tree):
     return lines, names - others
 
 
+Program = collections.namedtuple("Program", "line name text wrong function")
+
+
 def programs_of(path):
-    """(first line, name, text, is an error expected?) of each program in a file."""
+    """The programs of a file: first line, name, text, is an error expected?, and the outermost function around
+    it, as pytest names it (`Class::test`), or "" where the file defines it as it is imported."""
     text = path.read_text(encoding="utf-8", errors="replace")
     try:
         tree = ast.parse(text)
     except SyntaxError:
         return []
-    lines, found, rest = text.splitlines(), [], [tree]
+    lines, found, rest = text.splitlines(), [], [(tree, "", "")]
     wrong_lines, wrong_names = expected_errors(tree)
     while rest:
-        for node in ast.iter_child_nodes(rest.pop()):
+        parent, classes, function = rest.pop()
+        for node in ast.iter_child_nodes(parent):
             if not is_program(node):
-                rest.append(node)
+                inside, within = classes, function
+                if isinstance(node, ast.ClassDef) and not function:
+                    inside += f"{node.name}::"
+                elif isinstance(node, ast.FunctionDef) and not function:
+                    within = classes + node.name
+                rest.append((node, inside, within))
                 continue
             first = min(d.lineno for d in node.decorator_list)
             own = textwrap.dedent("\n".join(lines[first - 1:node.end_lineno])) + "\n"
             wrong = node.lineno in wrong_lines or node.name in wrong_names
-            found.append((first, node.name, own, wrong))
+            found.append(Program(first, node.name, own, wrong, function))
     return sorted(found)
 
 
-def said_in_tests(path):
-    """What was said of the program at each line as the tests of a file ran; "read" wins."""
+def tests_of(path, programs):
+    """The arguments of pytest that run the tests which define these programs: all of the file where a function
+    that is no test defines one, and none where importing the file defines them."""
+    functions = {program.function for program in programs} - {""}
+    if not functions:
+        return ["--collect-only", str(path)]
+    if all(name.rpartition("::")[2].startswith("test") for name in functions):
+        return [f"{path}::{name}" for name in sorted(functions)]
+    return [str(path)]
+
+
+def said_in_tests(path, programs):
+    """What was said of the program at each line as the tests of these programs ran; "read" wins."""
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder, "log")
         log.touch()
@@ -232,11 +275,11 @@ def said_in_tests(path):
         environment = {**os.environ, "PYTHONPATH": ":".join(map(str, places)), LOG: str(log)}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "as_tvm", "-p", "count_tvm_programs",
                    "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, "--tb=no",
-                   "--rootdir", str(path.parent), str(path)]
+                   "--rootdir", str(path.parent), *tests_of(path, programs)]
         try:
             subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            pass
+            print(f"      {path}: its tests take more than {SECONDS} s", flush=True)
         said = {}
         for line in log.read_text(encoding="utf-8").splitlines():
             place, text = json.loads(line)
@@ -253,17 +296,18 @@ def said_of_text(pleat, text):
 
 
 def count(path, pleat):
-    """(place, name, what the test said, what was said of the text, is an error expected?) of each
-    program of a file."""
+    """(place, name, what was said of the text, what the test said, is an error expected?) of each program of a
+    file."""
     programs = programs_of(path)
-    if not programs:
-        return []
-    said, rows = said_in_tests(path), []
-    for first, name, text, wrong in programs:
-        in_test = said.get(first, "not met")
-        alone = "" if in_test == "read" else said_of_text(pleat, text)
-        rows.append((f"{path}:{first}", name, in_test, alone, wrong))
-    return rows
+    alone = {program: said_of_text(pleat, program.text) for program in programs}
+    left = [program for program in programs if alone[program] != "read"]
+    said = said_in_tests(path, left) if any(not program.wrong for program in left) else {}
+    return [(f"{path}:{one.line}", one.name, alone[one],
+             "" if alone[one] == "read" else said.get(one.line, "not met"), one.wrong) for one in programs]
+
+
+def is_lost(row):
+    return "read" not in row[2:4] and not row[4]
 
 
 def cause_of(said):
@@ -281,16 +325,19 @@ def main():
     parser.add_argument("--list", type=pathlib.Path, help="write a line for each program")
     options = parser.parse_args()
     paths = sorted(options.checkout.glob("tests/python/**/*.py"))
+    rows = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        rows = [row for part in pool.map(lambda path: count(path, options.pleat), paths)
-                for row in part]
-    refused = [row for row in rows if "read" not in row[2:4]]
-    lost = [row for row in refused if not row[4]]
-    in_test = sum(row[2] == "read" for row in rows)
-    print(f"{len(rows) - len(refused)} of {len(rows)} programs are read, {in_test} of them in tests; "
-          f"{len(refused) - len(lost)} are refused as their tests expect")
+        for path, part in zip(paths, pool.map(lambda path: count(path, options.pleat), paths)):
+            rows += part
+            if lost := sum(map(is_lost, part)):
+                print(f"{lost:5} of {len(part)} lost  {path.relative_to(options.checkout)}", flush=True)
+    read = sum("read" in row[2:4] for row in rows)
+    lost = [row for row in rows if is_lost(row)]
+    in_test = sum(row[3] == "read" for row in rows)
+    print(f"{read} of {len(rows)} programs are read, {in_test} of them in tests alone; "
+          f"{len(rows) - read - len(lost)} are refused as their tests expect")
     causes = collections.defaultdict(list)
-    for place, _, test, alone, _ in lost:
+    for place, _, alone, test, _ in lost:
         causes[cause_of(alone if test == "not met" else test)].append(place)
     for cause, places in sorted(causes.items(), key=lambda item: -len(item[1]))[:options.causes]:
         print(f"{len(places):5} {cause}  [{places[0]}]")
