@@ -177,7 +177,7 @@ def pytest_configure():
 
     def parse_definition(thing, frame, marker):
         code = getattr(thing, "__code__", None)
-        line = code.co_firstlineno if code else _parse.source_of(thing)[2]
+        line = code.co_firstlineno if code else _parse.source_of(thing, frame)[2]
         try:
             module = original(thing, frame, marker)
         except Exception as error:

@@ -3,6 +3,7 @@
 macros, and errors at the line of the Python file."""
 import inspect
 import pathlib
+import runpy
 import subprocess
 import sys
 
@@ -489,3 +490,28 @@ def test_import_stays_small():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                           env={"PYTHONPATH": str(ROOT / "python")})
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_class_is_found_by_its_line(is_first):
+    if is_first:
+        @I.ir_module
+        class Module:
+            @T.prim_func
+            def main(A: T.Buffer((4,), "float32")):
+                A[0] = 1.0
+    else:
+        @I.ir_module
+        class Module:
+            @T.prim_func
+            def main(A: T.Buffer((4,), "float32")):
+                A[0] = 2.0
+    assert Module["main"].body.value == (1.0 if is_first else 2.0)
+
+
+def test_a_class_of_a_file_that_is_no_known_module(tmp_path):
+    file = tmp_path / "programs.py"
+    file.write_text("from pleat.script import ir as I, tir as T\n\n\n@I.ir_module\nclass Module:\n"
+                    "    @T.prim_func\n    def main(A: T.Buffer((4,), 'float32')):\n        A[4] = 1.0\n")
+    with pytest.raises(pleat.PleatError, match=rf"{file}:8:9: error: A\[4\] is out of bounds"):
+        pleat.build(runpy.run_path(str(file))["Module"])

@@ -4,6 +4,7 @@ questions about the names that they capture."""
 import builtins
 import importlib
 import inspect
+import linecache
 import sys
 
 from pleat._library import PleatError, _lib, _owned_text, ffi
@@ -13,8 +14,22 @@ from pleat.script._values import MacroUse, Value, text_of
 DIALECTS = {name: f"pleat.script.{name}" for name in ("tir", "tirx", "relax", "ir")}
 
 
-def source_of(thing):
+def _decorated_class(frame):
+    """The same of the class whose decorator runs in this frame; None where no decorator does. Python finds a class
+    by its name alone, which another class of the file may have, and only in modules that it has loaded by name."""
+    lines, at = linecache.getlines(frame.f_code.co_filename, frame.f_globals), frame.f_lineno - 1
+    if at >= len(lines) or not lines[at].lstrip().startswith("@"):
+        return None
+    while at and lines[at - 1].lstrip().startswith("@"):
+        at -= 1
+    return "".join(inspect.getblock(lines[at:])), frame.f_code.co_filename, at + 1
+
+
+def source_of(thing, frame=None):
     """The text of a function or class, its file, and the number of its first line."""
+    found = _decorated_class(frame) if inspect.isclass(thing) and frame is not None else None
+    if found:
+        return found
     try:
         lines, first = inspect.getsourcelines(thing)
         return "".join(lines), inspect.getsourcefile(thing) or "script", max(first, 1)
@@ -145,7 +160,7 @@ def parse_definition(thing, frame, marker):
 
     marker: the decorator, such as "tir.prim_func", of a definition that was written without one
     and given to the function instead"""
-    text, file, first_line = source_of(thing)
+    text, file, first_line = source_of(thing, frame)
     names = names_around(thing, frame.f_globals, local_names(frame, thing))
     if not text.lstrip().startswith("@"):
         indent, dialect = text[:len(text) - len(text.lstrip())], marker.partition(".")[0]
