@@ -113,6 +113,24 @@ def test_functions_of_expressions():
         op.infinity("int32")
 
 
+@pytest.mark.parametrize("text", [
+    "anylist_getitem(h, 0)", "anylist_setitem_call_packed(h, 0, 'f', 1)", "dp4a(x, x, x)",
+    "end_profile_intrinsic(3)", "filter(x, x > 2)", "handle_add_byte_offset(h, 8)",
+    "ignore_loop_partition(x > 2)", "q_multiply_shift(x, x, 31, 2)", "selector(x, x > 2)", "thread_return()",
+    "tvm_stack_alloca('shape', 4)", "tvm_thread_invariant(x > 1)",
+    "tvm_warp_shuffle_down(tvm_warp_activemask(), f, 1, 32, 32)",
+    "masked_load('float32x4', B, Ramp(0, 1, 4), Broadcast(x > 1, 4))",
+    "masked_store(B, Broadcast(f, 4), Ramp(0, 1, 4), Broadcast(x > 1, 4))"])
+def test_calls_of_intrinsics(text):
+    x, f, h, b = tir.Var("x", "int32"), tir.Var("f", "float32"), tir.Var("h", "handle"), tir.Var("b", "handle")
+    buffer = tir.decl_buffer((16,), "float32", name="B")
+    call = eval(text, {**vars(tir.op), "Ramp": tir.Ramp, "Broadcast": tir.Broadcast,
+                       "x": x, "f": f, "h": h, "B": buffer})
+    function = tir.PrimFunc([x, f, h, b], tir.Evaluate(call), buffer_map={b: buffer})
+    again = function.body.value  # as the library reads it
+    assert (again.dtype, str(again)) == (call.dtype, str(call))
+
+
 def test_vectors_and_scalars():
     A, k = tir.decl_buffer(16, "float32", "A"), tir.Var("k", "int32")
     load = A[tir.Ramp(0, 1, 4)]

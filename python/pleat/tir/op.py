@@ -22,18 +22,27 @@ UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos"
 TESTS = ("isnan", "isinf", "isfinite")
 BINARY = ("atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "dot_bytes", "dot_words",
           "fmod", "hypot", "nextafter", "power", "shift_left", "shift_right")
-# Operations that are called with their operands as they are, and the types of their results.
-PLAIN_CALLS = {"isnullptr": "bool", "lookup_param": "handle", "tvm_bmma_sync": "handle",
+# Operations that are called with their operands as they are, and the types of their results, or the numbers of
+# the operands that have these.
+PLAIN_CALLS = {"anylist_getitem": "handle", "anylist_resetitem": "int32", "anylist_setitem_call_cpacked": "int32",
+               "anylist_setitem_call_packed": "int32", "end_profile_intrinsic": "void", "filter": "bool",
+               "handle_add_byte_offset": "handle", "ignore_loop_partition": "bool", "isnullptr": "bool",
+               "lookup_param": "handle", "masked_store": "void", "q_multiply_shift": "int32",
+               "q_multiply_shift_per_axis": "int32", "selector": 0, "start_profile_intrinsic": "void",
+               "thread_return": "void", "tvm_bmma_sync": "handle",
                "tvm_fill_fragment": "handle", "tvm_load_matrix_sync": "handle", "tvm_mma_sync": "handle",
                "tvm_stack_make_array": "handle", "tvm_stack_make_shape": "handle",
                "tvm_store_matrix_sync": "handle", "tvm_struct_set": "int32", "tvm_thread_allreduce": "handle",
-               "tvm_throw_last_error": "handle", "tvm_tuple": "handle",
+               "tvm_global_barrier_kinit": "void", "tvm_kernel_replace_point": "void", "tvm_stack_alloca": "handle",
+               "tvm_thread_invariant": 0, "tvm_throw_last_error": "handle", "tvm_tuple": "handle",
+               "tvm_warp_activemask": "uint32", "tvm_warp_shuffle": 1, "tvm_warp_shuffle_down": 1,
+               "tvm_warp_shuffle_up": 1, "tvm_warp_shuffle_xor": 1,
                "TVMBackendAllocWorkspace": "handle", "TVMBackendFreeWorkspace": "int32"}
 __all__ = [*UNARY, *TESTS, *BINARY, *PLAIN_CALLS, "Return", "Select", "add", "address_of", "all", "any", "bitwise_not",
            "assume", "call_extern", "call_intrin", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed",
            "call_pure_extern", "ceildiv", "clz", "const",
-           "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "infinity", "ldexp",
-           "is_buffer_var", "likely", "get_active_lane_mask", "logaddexp", "max", "max_value", "min", "min_value", "multiply",
+           "div", "dp4a", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "infinity", "ldexp",
+           "is_buffer_var", "likely", "get_active_lane_mask", "logaddexp", "masked_load", "max", "max_value", "min", "min_value", "multiply",
            "pow", "reinterpret", "ret", "subtract", "truncdiv", "truncmod", "tvm_access_ptr", "tvm_storage_sync",
            "tvm_struct_get", "type_annotation", "undef",
            "vectorcombine", "vectorhigh", "vectorlow", "vscale"]
@@ -127,12 +136,15 @@ def _of_kind(kind, name):
 
 
 def _operand(value):
+    if isinstance(value, nodes.Buffer):
+        return value.data
     return nodes.StringImm(value) if isinstance(value, str) else as_expression(value)
 
 
 def _plain_call(name, dtype):
     def make(*operands):
-        return KINDS["Call"](dtype, f"tir.{name}", [*map(_operand, operands)])
+        operands = [*map(_operand, operands)]
+        return KINDS["Call"](operands[dtype].dtype if isinstance(dtype, int) else dtype, f"tir.{name}", operands)
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"A call of the operation {name}."
     return make
@@ -320,6 +332,16 @@ def tvm_storage_sync(scope):
 def get_active_lane_mask(dtype, base, limit):
     """A vector of booleans: whether base + i < limit, for each lane i."""
     return KINDS["Call"](dtype, "tir.get_active_lane_mask", [*same_type(base, limit)])
+
+
+def masked_load(dtype, buffer, *indices_and_mask):
+    """The lanes of a vector of elements of a buffer for which the mask, the last operand, is true."""
+    return KINDS["Call"](dtype, "tir.masked_load", [*map(_operand, (buffer, *indices_and_mask))])
+
+
+def dp4a(vec1, vec2, acc=0):
+    """The sum of the products of the bytes of two words, and of a number."""
+    return KINDS["Call"]("int32", "tir.dp4a", [as_expression(vec1), as_expression(vec2), as_expression(acc)])
 
 
 def vscale():
