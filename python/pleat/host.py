@@ -334,6 +334,9 @@ class _Run:
         nodes = _tir()
         if isinstance(node, nodes.StringImm):
             return node.value
+        if isinstance(node, nodes.Call) and node.op == "T.metadata":
+            _refuse(self.name, f"the text of the program does not hold the string {node.args[0].value}: print it with "
+                               "script(show_meta=True)")
         if isinstance(node, nodes.Call) and node.op == ARRAY:
             return self.array(*node.args)
         if node.dtype == "handle":

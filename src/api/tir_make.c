@@ -72,7 +72,8 @@ static const json_t *field_of(NodesMaking *m, const char *name) {
 }
 
 static bool is_attribute_only(const Expr *e) {
-  return e->op == EXPR_TUPLE || e->op == EXPR_DICT || e->op == EXPR_NONE || e->op == EXPR_OBJECT ||
+  bool is_object = e->op == EXPR_OBJECT && !expr_text(e);
+  return e->op == EXPR_TUPLE || e->op == EXPR_DICT || e->op == EXPR_NONE || is_object ||
          e->op == EXPR_LAMBDA;
 }
 
@@ -320,6 +321,8 @@ static Expr *call_of(NodesMaking *m) {
                             : (Expr **)get_list(m, "args", MADE_EXPR, &count);
   if (m->failed) return NULL;
   if (!strchr(op, '.')) return operation(m, EXPR_CALL_MODULE, op, args, count);
+  bool is_string = !strcmp(op, "T.metadata") && count == 1 && args[0]->op == EXPR_STRING;
+  if (is_string) return expr_named_string(m->context, args[0]->as.s);
   if (is_object) return operation(m, EXPR_OBJECT, str_intern(m->context, op + 2), args, count);
   for (int i = 0; i < named_call_count; i++) {
     if (!named_calls[i].name || strcmp(named_calls[i].name, op) != 0) continue;

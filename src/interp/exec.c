@@ -76,7 +76,7 @@ static const char *assert_message(Machine *machine, const InterpStep *step) {
     const InterpNode *node = step->as.check.parts[i];
     const InterpScalar *value = node ? node_value(machine, node) : NULL;
     if (!node)
-      text_puts(&text, parts->args[i]->as.s);
+      text_puts(&text, expr_text(parts->args[i]));
     else if (dtype_is_float(node->type))
       text_printf(&text, "%g", value->f);
     else

@@ -115,7 +115,7 @@ static InterpStep *resolve_assert(Resolver *resolver, const Stmt *s) {
   step->as.check.condition = resolve_expr(resolver, s->as.check.condition);
   if (parts) step->as.check.parts = arena_array(resolver->arena, InterpNode *, parts->count);
   for (int i = 0; parts && i < parts->count; i++)
-    if (parts->args[i]->op != EXPR_STRING)
+    if (!expr_text(parts->args[i]))
       step->as.check.parts[i] = resolve_expr(resolver, parts->args[i]);
   if (s->as.check.body) step->as.check.body = resolve_stmt(resolver, s->as.check.body);
   return step;

@@ -215,6 +215,17 @@ Expr *expr_string(Context *context, const char *s) {
   return expr_raw(context, EXPR_STRING, DTYPE_STRING, str_intern(context, s), NULL, 0);
 }
 
+Expr *expr_named_string(Context *context, const char *name) {
+  Expr *text = expr_string(context, name);
+  return expr_raw(context, EXPR_OBJECT, DTYPE_STRING, str_intern(context, "metadata"), &text, 1);
+}
+
+const char *expr_text(const Expr *e) {
+  if (e->op == EXPR_STRING) return e->as.s;
+  bool is_named = e->op == EXPR_OBJECT && !strcmp(e->as.s, "metadata");
+  return is_named ? e->args[0]->as.s : NULL;
+}
+
 Expr *expr_tuple(Context *context, Expr *const *items, int count) {
   return expr_raw(context, EXPR_TUPLE, DTYPE_VOID, NULL, items, count);
 }

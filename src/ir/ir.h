@@ -157,6 +157,10 @@ Expr *expr_float(Context *context, DType type, double value);
 Expr *expr_const(Context *context, DType type, double value); // by the kind of `type`
 Expr *expr_bool(Context *context, bool value);
 Expr *expr_string(Context *context, const char *s);
+// A string that the program's text only names: metadata["ir.StringImm"][0].
+Expr *expr_named_string(Context *context, const char *name);
+// The text of a string, or its name; NULL for another expression.
+const char *expr_text(const Expr *e);
 Expr *expr_tuple(Context *context, Expr *const *items, int count);
 Expr *expr_index(Context *context, int64_t value); // int32 if it fits, else int64
 

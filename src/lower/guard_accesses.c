@@ -626,8 +626,8 @@ static const char *assertion_text(Guarding *g, const Stmt *s) {
   text_printf(&text, "%s: ", strcmp(kind, "RuntimeError") ? kind : "assertion failed");
   const Expr *parts = has_parts ? message->args[1] : NULL;
   for (int i = 0; parts && i < parts->count; i++)
-    text_puts(&text, parts->args[i]->op == EXPR_STRING
-                         ? parts->args[i]->as.s
+    text_puts(&text, expr_text(parts->args[i])
+                         ? expr_text(parts->args[i])
                          : script_expr_text(g->context, parts->args[i]));
   if (message && message->op == EXPR_STRING) text_puts(&text, message->as.s);
   return text_string(&text);

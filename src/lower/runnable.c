@@ -50,7 +50,20 @@ static const char *llvm_reason(Context *context, const Expr *e) {
       e->args[0]->as.s);
 }
 
+// The first argument that is a string which the program's text only names; NULL where none is.
+static const Expr *named_string(const Expr *e) {
+  for (int i = 0; i < e->count; i++)
+    if (e->args[i]->op == EXPR_OBJECT && expr_text(e->args[i])) return e->args[i];
+  return NULL;
+}
+
 static const char *reason(Context *context, const Expr *e) {
+  const Expr *string = e->op == EXPR_TUPLE || e->op == EXPR_OBJECT ? NULL : named_string(e);
+  if (string)
+    return str_format(context,
+                      "the text of the program does not hold the string %s\n"
+                      "print it with script(show_meta=True)",
+                      expr_text(string));
   Jump jump = expr_jump(e);
   if (jump == JUMP_RETURN && !expr_as_int(e->args[0], &(int64_t){0}))
     return "compiled code gives its caller no value that is returned\n"

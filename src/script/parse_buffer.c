@@ -290,7 +290,12 @@ static bool parse_data(Parser *parser, const PyNode *node, Buffer *buffer) {
   Expr *data = parse_value(parser, node);
   if (data && data->op == EXPR_ADDRESS_OF) data = data_at(parser, node, data->args[0], buffer);
   if (!data) return false;
-  if (data->type.code != TYPE_HANDLE || data->op != EXPR_VAR)
+  bool is_pointer = data->type.code == TYPE_HANDLE;
+  if (is_pointer && data->op != EXPR_VAR && parser->pointer) {
+    *parser->pointer = data;
+    return true;
+  }
+  if (!is_pointer || data->op != EXPR_VAR)
     return REPORT(parser, node, "expected a data variable, such as A.data");
   buffer->data = data;
   if (!data->as.var->scope) { // the handle is new: it points to this buffer's elements

@@ -369,6 +369,8 @@ static Operand subscript(Parser *parser, const PyNode *node) {
   bool is_extent = object->kind == PY_ATTRIBUTE && parser_buffer(parser, object->items[0]) &&
                    (!strcmp(object->text, "shape") || !strcmp(object->text, "strides"));
   if (is_extent) return extent_of(parser, node, parser_buffer(parser, object->items[0]));
+  Operand string = parse_metadata(parser, node);
+  if (string.e) return string;
   Buffer *buffer = parse_buffer_name(parser, object);
   Expr **indices = buffer ? parse_indices(parser, node, buffer) : NULL;
   if (!indices) return nothing;

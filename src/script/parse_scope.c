@@ -156,14 +156,18 @@ static Scope let_of(Parser *parser, const PyNode *name, Expr *value, bool is_kno
   return (Scope){s, &s->as.let.body};
 }
 
+// A has the memory to which a pointer points.
+static Scope memory_of(Parser *parser, Buffer *buffer, Expr *pointer) {
+  Stmt *declare = stmt_declare(parser->context, buffer, NULL);
+  Stmt *s = stmt_let(parser->context, buffer->data, pointer, declare);
+  return (Scope){s, &declare->as.declare.body};
+}
+
 // T.LetStmt(pointer, var=A.data): A, which was declared before, has this memory from here on.
 static Scope let_memory(Parser *parser, const PyNode *stated, const PyNode *name) {
   Buffer *buffer = parse_buffer_name(parser, name);
   Expr *value = buffer ? parse_value(parser, stated) : NULL;
-  if (!value) return (Scope){0};
-  Stmt *declare = stmt_declare(parser->context, buffer, NULL);
-  Stmt *s = stmt_let(parser->context, buffer->data, value, declare);
-  return (Scope){s, &declare->as.declare.body};
+  return value ? memory_of(parser, buffer, value) : (Scope){0};
 }
 
 static bool is_memory(const PyNode *node) {
@@ -248,9 +252,13 @@ static const PyNode *memory_last(Parser *parser, const PyNode *call) {
 static Scope decl_buffer_scope(Parser *parser, const PyNode *call, const PyNode *target) {
   if (!has_name(parser, call, target)) return (Scope){0};
   call = memory_last(parser, call);
+  Expr *pointer = NULL;
+  parser->pointer = &pointer;
   Buffer *buffer = parse_buffer(parser, call, target->text, NULL);
+  parser->pointer = NULL;
   if (!buffer) return (Scope){0};
   parser_bind_buffer(parser, target->text, buffer);
+  if (pointer) return memory_of(parser, buffer, pointer);
   bool is_alias = false;
   for (int i = 1; i < call->count; i++) {
     bool is_keyword = call->items[i]->kind == PY_KEYWORD;

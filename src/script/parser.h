@@ -71,6 +71,7 @@ typedef struct Parser {
   DType result;                 // of the function; void when it states none
   bool uses_pointers;           // T.load or T.store occurs in it
   Map indexed;                  // the names that have indices in it
+  Expr **pointer;               // takes a declaration's memory that is no variable; NULL: refused
   Map let_data;                 // the buffers whose memory a T.LetStmt names, as var=A.data
   Map let_declared;             // the declarations of these, which the lets repeat
   const PyNode *last;           // the last statement of the tensor program
@@ -128,6 +129,14 @@ typedef struct Operand {
 } Operand;
 
 enum { MOST_LANES = 4096 };
+
+// ---- Strings that TVM prints apart from the program (metadata.c)
+
+// Puts the strings of `metadata = tvm.ir.load_json(…)` in the places of their names,
+// metadata["ir.StringImm"][0].
+void parser_take_metadata(Parser *parser, PyNode *suite);
+// metadata["ir.StringImm"][0] where the text does not hold the string; e is NULL for another node.
+Operand parse_metadata(Parser *parser, const PyNode *node);
 
 Operand parse_operand(Parser *parser, const PyNode *node);
 Operand parse_call(Parser *parser, const PyNode *node);

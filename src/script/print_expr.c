@@ -288,6 +288,10 @@ static void print_dictionary(Printer *printer, const Expr *e) {
 
 static void print_object(Printer *printer, const Expr *e) {
   if (print_tile_object(printer, e)) return;
+  if (expr_text(e)) {
+    text_puts(printer->out, expr_text(e));
+    return;
+  }
   text_printf(printer->out, "T.%s(", e->as.s);
   print_attribute_list(printer, e->args, e->count);
   text_puts(printer->out, ")");

@@ -249,7 +249,8 @@ static void take_imports(Parser *parser, const SourceFile *file) {
   if (suite) take_items(parser, suite, PY_IMPORT);
 }
 
-static void take_file(Parser *parser, const PyNode *suite) {
+static void take_file(Parser *parser, PyNode *suite) {
+  parser_take_metadata(parser, suite);
   const SourceFile *imports = parser->capture ? parser->capture->imports : NULL;
   if (imports) take_imports(parser, imports);
   if (imports) take_newer_aliases(parser, imports);

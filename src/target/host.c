@@ -9,8 +9,8 @@ static void add_text(Text *out, const char *text) {
 }
 
 static void add_part(Context *context, TargetMessage *message, Text *format, Expr *part) {
-  if (part->op == EXPR_STRING) {
-    add_text(format, part->as.s);
+  if (expr_text(part)) {
+    add_text(format, expr_text(part));
     return;
   }
   bool is_float = dtype_is_float(part->type);

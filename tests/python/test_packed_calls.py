@@ -171,3 +171,18 @@ def test_pointers_are_refused():
     packed = pleat.tir.transform.MakePackedAPI()(pleat.IRModule({"pointer": pointer}))
     with pytest.raises(pleat.PleatError, match="uses the pointer 'h'"):
         pleat.build(packed, cache=False)
+
+
+def test_a_string_that_the_text_does_not_hold():
+    function = pleat.script.from_source("""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32")):
+    T.call_packed("tests.show", metadata["ir.StringImm"][0])
+    T.evaluate(T.call_extern("int32", "abs", metadata["ir.StringImm"][0]))
+""")
+    pleat.ir.assert_structural_equal(pleat.ir.load_json(pleat.ir.save_json(function)), function)
+    again = pleat.tir.PrimFunc(function.params, function.body, buffer_map=function.buffer_map)
+    assert str(again.body) == str(function.body)
+    pleat.register_func("tests.show", lambda *_: None, override=True)
+    with pytest.raises(pleat.PleatError, match=r'does not hold the string metadata\["ir.StringImm"\]\[0\]'):
+        pleat.build(function, cache=False)(np.zeros(4, "int32"))

@@ -113,7 +113,7 @@ static inline void write_expr(Text *out, const Expr *e) {
   }
 }
 
-static inline const char *expr_text(World *w, const Expr *e) {
+static inline const char *spelled(World *w, const Expr *e) {
   Text text = text_new(&w->context->arena);
   write_expr(&text, e);
   return text_string(&text);

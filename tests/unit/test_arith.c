@@ -7,7 +7,7 @@
 static void expect(World *w, Analyzer *a, Expr *e, Expr *wanted) {
   Expr *got = analyzer_simplify(a, e);
   if (got != wanted)
-    fail_msg("%s => %s, not %s", expr_text(w, e), expr_text(w, got), expr_text(w, wanted));
+    fail_msg("%s => %s, not %s", spelled(w, e), spelled(w, got), spelled(w, wanted));
 }
 
 #define I(n) expr_index(c, (n))
@@ -75,14 +75,14 @@ static void test_random_expressions_keep_their_value(void **state) {
         if (w.undefined) continue;
         int64_t after = eval(&w, s);
         if (before != after)
-          fail_msg("%s is %lld, %s is %lld at %lld %lld %lld", expr_text(&w, e), (long long)before,
-                   expr_text(&w, s), (long long)after, (long long)w.value[0], (long long)w.value[1],
+          fail_msg("%s is %lld, %s is %lld at %lld %lld %lld", spelled(&w, e), (long long)before,
+                   spelled(&w, s), (long long)after, (long long)w.value[0], (long long)w.value[1],
                    (long long)w.value[2]);
         if (bounded && (before < low || before > high))
-          fail_msg("%s is %lld, not within [%lld, %lld]", expr_text(&w, e), (long long)before,
+          fail_msg("%s is %lld, not within [%lld, %lld]", spelled(&w, e), (long long)before,
                    (long long)low, (long long)high);
         if (!condition && (divisor ? floor_mod(before - rest, divisor) : before - rest))
-          fail_msg("%s is %lld, not %lld mod %lld", expr_text(&w, e), (long long)before,
+          fail_msg("%s is %lld, not %lld mod %lld", spelled(&w, e), (long long)before,
                    (long long)rest, (long long)divisor);
       } while (world_next(&w));
     }
@@ -156,11 +156,11 @@ static void test_order_of_operands(void **state) {
   Expr *load = expr_load(c, buffer_new(c, "B", DTYPE_INT32, shape, 1, "global"), &x, 1);
   Expr *first[] = {OVER(load, I(3)), OVER(y, I(5))}, *second[] = {OVER(x, I(3)), OVER(load, I(5))};
   Analyzer *a = analyzer_new(c);
-  const char *minimum = expr_text(&w, analyzer_simplify(a, expr_min(c, first[0], first[1])));
+  const char *minimum = spelled(&w, analyzer_simplify(a, expr_min(c, first[0], first[1])));
   assert_string_equal(minimum, "min((y // 5), ((x) // 3))");
-  minimum = expr_text(&w, analyzer_simplify(a, expr_min(c, second[0], second[1])));
+  minimum = spelled(&w, analyzer_simplify(a, expr_min(c, second[0], second[1])));
   assert_string_equal(minimum, "min((x // 3), ((x) // 5))");
-  assert_string_equal(expr_text(&w, analyzer_simplify(a, ADD(first[0], first[1]))),
+  assert_string_equal(spelled(&w, analyzer_simplify(a, ADD(first[0], first[1]))),
                       "((y // 5) + ((x) // 3))");
   context_free(c);
 }

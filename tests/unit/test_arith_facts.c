@@ -78,10 +78,10 @@ static void check_everywhere(World *w, Expr *e, Expr *same, Expr *given, bool pr
     int64_t other = eval(w, same);
     if (value != other || (proved && !value))
       fail_msg("%s is %lld, %s is %lld%s at n=%lld m=%lld i=%lld j=%lld k=%lld given %s",
-               expr_text(w, e), (long long)value, expr_text(w, same), (long long)other,
+               spelled(w, e), (long long)value, spelled(w, same), (long long)other,
                proved ? ", proved" : "", (long long)w->value[0], (long long)w->value[1],
                (long long)w->value[2], (long long)w->value[3], (long long)w->value[4],
-               given ? expr_text(w, given) : "nothing");
+               given ? spelled(w, given) : "nothing");
   } while (world_next(w));
 }
 
@@ -150,8 +150,8 @@ static void test_random_symbolic_boxes(void **state) {
       if (w.undefined) continue;
       int64_t low = eval(&w, min), count = eval(&w, extent);
       if (v < low || v >= low + count)
-        fail_msg("%s is %lld outside [%s, +%s)", expr_text(&w, e), (long long)v, expr_text(&w, min),
-                 expr_text(&w, extent));
+        fail_msg("%s is %lld outside [%s, +%s)", spelled(&w, e), (long long)v, spelled(&w, min),
+                 spelled(&w, extent));
     } while (world_next(&w));
   }
   assert_true(found > FUZZ_ROUNDS / 3);
@@ -160,7 +160,7 @@ static void test_random_symbolic_boxes(void **state) {
 
 static void expect_proof(World *w, Analyzer *a, Expr *condition, bool wanted) {
   if (analyzer_prove(a, condition) != wanted)
-    fail_msg("%s is %sproved", expr_text(w, condition), wanted ? "not " : "");
+    fail_msg("%s is %sproved", spelled(w, condition), wanted ? "not " : "");
 }
 
 static void test_symbolic_proofs(void **state) {
@@ -336,7 +336,7 @@ static void test_bounds_are_exact(void **state) {
       most = MAX_OF(most, v);
     } while (world_next(&w));
     if (least != low || most != high)
-      fail_msg("%s is in [%lld, %lld], bounds [%lld, %lld]", expr_text(&w, e), (long long)least,
+      fail_msg("%s is in [%lld, %lld], bounds [%lld, %lld]", spelled(&w, e), (long long)least,
                (long long)most, (long long)low, (long long)high);
     context_free(c);
   }

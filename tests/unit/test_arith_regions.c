@@ -10,7 +10,7 @@
 #define LESS(a, b) expr_lt(c, a, b)
 
 static void expect_same(World *w, Expr *got, Expr *wanted) {
-  if (got != wanted) fail_msg("%s, not %s", expr_text(w, got), expr_text(w, wanted));
+  if (got != wanted) fail_msg("%s, not %s", spelled(w, got), spelled(w, wanted));
 }
 
 static void test_linear_form(void **state) {
@@ -92,14 +92,14 @@ static void test_random_boxes(void **state) {
         w.value[2] = p % 5;
         int64_t v = eval(&w, e);
         if (v < low || v >= low + count)
-          fail_msg("%s is %lld outside [%lld, +%lld)", expr_text(&w, e), (long long)v,
+          fail_msg("%s is %lld outside [%lld, +%lld)", spelled(&w, e), (long long)v,
                    (long long)low, (long long)count);
         if (v - low >= 4096) continue;
         met_count += !met[v - low];
         met[v - low] = true;
       }
       if (exact && met_count != count)
-        fail_msg("%s has %lld values, the box %lld", expr_text(&w, e), (long long)met_count,
+        fail_msg("%s has %lld values, the box %lld", spelled(&w, e), (long long)met_count,
                  (long long)count);
     }
     exact_count += exact;

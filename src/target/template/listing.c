@@ -54,12 +54,12 @@ static const char *buffer_name(Listing *l, const Buffer *buffer) {
 
 // ---- Expressions
 
-static const char *expr_text(Listing *l, const Expr *e);
+static const char *listed(Listing *l, const Expr *e);
 
 // "a, b, c"
 static const char *list_text(Listing *l, Expr *const *items, int count) {
   Text text = text_new(l->arena);
-  for (int i = 0; i < count; i++) text_printf(&text, "%s%s", i ? ", " : "", expr_text(l, items[i]));
+  for (int i = 0; i < count; i++) text_printf(&text, "%s%s", i ? ", " : "", listed(l, items[i]));
   return text_string(&text);
 }
 
@@ -75,14 +75,14 @@ static const char *element_text(Listing *l, const Buffer *buffer, Expr *const *i
 static const char *operation_text(Listing *l, const Expr *e) {
   const OpInfo *op = &op_table[e->op];
   if (op->flags & OP_INFIX)
-    return arena_printf(l->arena, "(%s %s %s)", expr_text(l, e->args[0]), op->spelling,
-                        expr_text(l, e->args[1]));
+    return arena_printf(l->arena, "(%s %s %s)", listed(l, e->args[0]), op->spelling,
+                        listed(l, e->args[1]));
   const char *type =
       op->result == OP_GIVEN ? arena_printf(l->arena, "<%s>", type_name(l, e->type)) : "";
   return arena_printf(l->arena, "%s%s(%s)", op->spelling, type, list_text(l, e->args, e->count));
 }
 
-static const char *expr_text(Listing *l, const Expr *e) {
+static const char *listed(Listing *l, const Expr *e) {
   switch ((ExprOp)e->op) {
   case EXPR_INT: return arena_printf(l->arena, "%lld", (long long)e->as.i);
   case EXPR_FLOAT: return arena_printf(l->arena, "%.9g", e->as.f);
@@ -108,25 +108,25 @@ static void list_body(Listing *l, const Stmt *body) {
 }
 
 static void list_for(Listing *l, const Stmt *s) {
-  const char *min = expr_text(l, s->as.loop.min), *extent = expr_text(l, s->as.loop.extent);
+  const char *min = listed(l, s->as.loop.min), *extent = listed(l, s->as.loop.extent);
   line(l, "for %s from %s, %s times", var_name(l, s->as.loop.var), min, extent);
   list_body(l, s->as.loop.body);
 }
 
 static void list_store(Listing *l, const Stmt *s) {
-  const char *value = expr_text(l, s->as.store.value);
+  const char *value = listed(l, s->as.store.value);
   line(l, "store %s = %s",
        element_text(l, s->as.store.buffer, s->as.store.indices, s->as.store.rank), value);
 }
 
 static void list_let(Listing *l, const Stmt *s) {
-  const char *value = expr_text(l, s->as.let.value);
+  const char *value = listed(l, s->as.let.value);
   line(l, "let %s = %s", var_name(l, s->as.let.var), value);
   list_stmt(l, s->as.let.body);
 }
 
 static void list_if(Listing *l, const Stmt *s) {
-  line(l, "if %s", expr_text(l, s->as.branch.condition));
+  line(l, "if %s", listed(l, s->as.branch.condition));
   list_body(l, s->as.branch.then_body);
   if (!s->as.branch.else_body) return;
   line(l, "else");
@@ -134,17 +134,17 @@ static void list_if(Listing *l, const Stmt *s) {
 }
 
 static void list_while(Listing *l, const Stmt *s) {
-  line(l, "while %s", expr_text(l, s->as.repeat.condition));
+  line(l, "while %s", listed(l, s->as.repeat.condition));
   list_body(l, s->as.repeat.body);
 }
 
 static void list_assert(Listing *l, const Stmt *s) {
-  line(l, "assert %s", expr_text(l, s->as.check.condition));
+  line(l, "assert %s", listed(l, s->as.check.condition));
   if (s->as.check.body) list_stmt(l, s->as.check.body);
 }
 
 static void list_evaluate(Listing *l, const Stmt *s) {
-  line(l, "evaluate %s", expr_text(l, s->as.evaluate));
+  line(l, "evaluate %s", listed(l, s->as.evaluate));
 }
 
 static void list_seq(Listing *l, const Stmt *s) {
@@ -226,7 +226,7 @@ static void list_argument(Listing *l, const LowerKernel *kernel, const LowerArg 
 // Legalizing leaves only operations that the features and the C library compute.
 static void list_region(Listing *l, const LowerRegion *region) {
   Stmt *body = target_legalize(l->context, region->body, &l->features, l->report);
-  line(l, "region %s, %s iterations", region->name, expr_text(l, region->extent));
+  line(l, "region %s, %s iterations", region->name, listed(l, region->extent));
   list_body(l, body);
 }
 
@@ -239,7 +239,7 @@ static void list_kernel(Listing *l, const LowerKernel *kernel) {
   for (int i = 0; i < kernel->slot_count; i++) {
     const LowerSlot *slot = &kernel->slots[i];
     line(l, "workspace %s: %s bytes from byte %s", var_name(l, slot->data),
-         expr_text(l, slot->bytes), expr_text(l, slot->offset));
+         listed(l, slot->bytes), listed(l, slot->offset));
   }
   for (int i = 0; i < kernel->region_count; i++) list_region(l, &kernel->regions[i]);
   l->depth--;
