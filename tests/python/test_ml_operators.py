@@ -236,3 +236,44 @@ def test_one_hot_encoder(kind):
     x = np.arange(6).reshape(2, 3).astype(kind)
     compare("OneHotEncoder", x, [FLOAT], cats_int64s=[4, 1, 0])
     refused("OneHotEncoder", x, [FLOAT], "takes categories that are integers", cats_strings=["a"])
+
+
+def test_integers():
+    x = np.array([[3, -1, 4], [0, 3, 3]], np.int64)
+    compare("Imputer", x, [INT64], replaced_value_int64=3, imputed_value_int64s=[7, 8, 9])
+    compare("Imputer", x, [INT64], replaced_value_int64=-1, imputed_value_int64s=[5])
+    compare("FeatureVectorizer", x, [FLOAT], inputdimensions=[3])
+    refused("FeatureVectorizer", x, [FLOAT], "are not the features of its inputs", inputdimensions=[2])
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "RBF", "SIGMOID"])
+@pytest.mark.parametrize("labels", [[5, 4], [7, 2, 3]])
+def test_svm_classifier(kernel, labels):
+    sizes, random = [3, 4, 2][:len(labels)], np.random.default_rng(5)
+    count, pairs = sum(sizes), len(labels) * (len(labels) - 1) // 2
+    attributes = dict(
+        classlabels_ints=labels, vectors_per_class=sizes, kernel_type=kernel,
+        kernel_params=[0.125, 0.5, 3.0], rho=[0.25, -0.5, 0.125][:pairs],
+        coefficients=random.standard_normal(count * (len(labels) - 1)).astype(np.float32),
+        support_vectors=numbers(np.float32, count).ravel())
+    compare("SVMClassifier", numbers(np.float32, 11), [INT64, FLOAT], **attributes)
+    for words, change in (("without probabilities", {"prob_a": [1.0] * pairs, "prob_b": [0.5] * pairs}),
+                          ("do not fit each other", {"rho": [0.5] * 7}),
+                          ("has -1 vectors of a class", {"vectors_per_class": [-1] + sizes[1:]})):
+        refused("SVMClassifier", numbers(np.float32), [INT64, FLOAT], words, **{**attributes, **change})
+
+
+def test_label_encoder():
+    x = np.array([[3, -1, 4], [0, 3, 8]], np.int64)
+    compare("LabelEncoder", x, [INT64], keys_int64s=[4, 3, 3, 0], values_int64s=[10, 20, 30, 40],
+            default_int64=-7)
+    compare("LabelEncoder", x, [FLOAT], keys_int64s=[4, 3], values_floats=[0.5, -1.5])
+    y = np.array([0.5, np.nan, -2, 7], np.float32)
+    compare("LabelEncoder", y, [INT64], keys_floats=[7.0, 0.5], values_int64s=[1, 3])
+    # The standard compares bits, so that NaN is a key; ONNX Runtime does not before opset 4.
+    model = model_of("LabelEncoder", y, [INT64], keys_floats=[7.0, np.nan], values_int64s=[1, 2])
+    assert pleat.compile(model, threads=1).run({"x": y})[0].tolist() == [-1, 2, -1, 1]
+    compare("LabelEncoder", y, [FLOAT], keys_floats=[-2.0], values_floats=[1.25], default_float=9.0)
+    refused("LabelEncoder", x, [INT64], "its keys are text", keys_strings=["a"], values_int64s=[1])
+    refused("LabelEncoder", x, [INT64], "has 2 keys and 1 values", keys_int64s=[1, 2],
+            values_int64s=[1])

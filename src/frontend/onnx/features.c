@@ -75,12 +75,28 @@ static void import_normalizer(Import *import) {
   import_result(import, 0, compose_binary(import, "divide", x, size));
 }
 
+static void impute_integers(Import *import, Value *x) {
+  IntArray instead = import_ints(import, "imputed_value_int64s");
+  int64_t count = instead.count, replaced = import_int(import, "replaced_value_int64", 0);
+  if (x->rank != 2 || (count != 1 && count != import_dim(x, 1))) {
+    import_refuse(import, "attribute 'imputed_value_int64s' has %lld numbers, and it takes "
+                          "[rows, features]",
+                  (long long)count);
+    return;
+  }
+  Value *numbers = import_const(import, DTYPE_INT64, &count, 1, instead.items);
+  Value *wanted = import_filled(import, DTYPE_INT64, &replaced, NULL, 0);
+  Value *lacks = compose_binary(import, "equal", x, compose_cast(import, wanted, x->type));
+  import_result(import, 0,
+                compose_choose(import, lacks, compose_cast(import, numbers, x->type), x));
+}
+
 // Replaces a number, which may be NaN, by that of the feature.
 static void import_imputer(Import *import) {
   Value *x = import->inputs[0];
   double replaced = import_float(import, "replaced_value_float", 0);
   if (!dtype_is_float(x->type)) {
-    import_refuse(import, "takes float32 or float64");
+    impute_integers(import, x);
     return;
   }
   Value *lacks = isnan(replaced) ? compose_unary(import, "isnan", x)
@@ -106,11 +122,29 @@ static void import_one_hot_encoder(Import *import) {
   import_result(import, 0, compose_cast(import, equal, DTYPE_FLOAT32));
 }
 
+// Puts the features of all inputs, [rows, features], into one row of floats.
+static void import_feature_vectorizer(Import *import) {
+  IntArray sizes = import_ints(import, "inputdimensions");
+  Value **parts = arena_array(&import->context->arena, Value *, import->input_count);
+  for (int i = 0; i < import->input_count; i++) {
+    Value *x = parts[i] = import_input(import, i);
+    if (!x || x->rank < 1 || x->rank > 2 || sizes.count != import->input_count ||
+        sizes.items[i] != import_dim(x, x->rank - 1)) {
+      import_refuse(import, "'inputdimensions' are not the features of its inputs");
+      return;
+    }
+    int64_t shape[] = {x->rank == 2 ? import_dim(x, 0) : 1, sizes.items[i]};
+    parts[i] = compose_reshape(import, compose_cast(import, x, DTYPE_FLOAT32), shape, 2);
+  }
+  import_result(import, 0, compose_concat(import, parts, import->input_count, 1));
+}
+
 #define ML .domain = "ai.onnx.ml"
 
 const OnnxRow onnx_feature_rows[] = {
     {"ArrayFeatureExtractor", 2, 2, NULL, import_array_feature_extractor, ML},
     {"Binarizer", 1, 1, "threshold:float", import_binarizer, ML},
+    {"FeatureVectorizer", 1, -1, "inputdimensions:ints", import_feature_vectorizer, ML},
     {"Imputer", 1, 1,
      "imputed_value_floats:floats imputed_value_int64s:ints replaced_value_float:float "
      "replaced_value_int64:int",

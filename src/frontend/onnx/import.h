@@ -47,7 +47,7 @@ extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_
     onnx_arrange_rows[], onnx_gram_rows[], onnx_optimizer_rows[], onnx_ensemble_rows[],
     onnx_feature_rows[], onnx_linear_rows[], onnx_svm_rows[], onnx_qlinear_rows[],
     onnx_fused_rows[], onnx_fused_attention_rows[], onnx_rotary_rows[], onnx_grouped_rows[],
-    onnx_block_rows[];
+    onnx_block_rows[], onnx_label_rows[];
 
 typedef struct Importer {
   Context *context;

@@ -520,7 +520,8 @@ static const OnnxRow *const tables[] = {rows,
                                         onnx_fused_attention_rows,
                                         onnx_rotary_rows,
                                         onnx_grouped_rows,
-                                        onnx_block_rows};
+                                        onnx_block_rows,
+                                        onnx_label_rows};
 
 static bool is_of(const OnnxRow *row, const char *domain) {
   return strcmp(row->domain ? row->domain : "", domain) == 0;
