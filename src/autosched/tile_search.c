@@ -720,9 +720,36 @@ static bool sums_along_second(Context *context, const HostMachine *machine, cons
   return true;
 }
 
+// Are all axes of the reduction digits of one axis, from the highest to the lowest? No read then
+// uses them in two of its dimensions, or moves further along a later one.
+static bool sums_along_digits(const Nest *nest) {
+  int first = nest->spatial_count;
+  if (nest->conditional) return false;
+  for (int i = 0; i < nest->read_count; i++) {
+    const NestRead *read = &nest->reads[i];
+    int used = 0;
+    for (int d = 0; d < read->buffer->rank; d++) {
+      int64_t before = INT64_MAX;
+      bool uses = false;
+      for (int a = 0; a < nest->axis_count; a++) {
+        int64_t step = read->linear[d] ? read->coefficient[d][a] : 0;
+        if (!read->linear[d] && nest_moves(read, d, a)) return false;
+        if (a < first || !step) continue;
+        if (step < 0 || step >= before) return false;
+        before = step;
+        uses = true;
+      }
+      used += uses;
+    }
+    if (used > 1) return false;
+  }
+  return true;
+}
+
 int tile_innermost_axis(Context *context, const HostMachine *machine, const Nest *nest,
                         const NestLayouts *layouts) {
   int first = nest->spatial_count, found = first;
+  if (nest->axis_count > first + 2 && sums_along_digits(nest)) return nest->axis_count - 1;
   if (nest->axis_count != first + 2) return first;
   if (sums_along_second(context, machine, nest, layouts)) return first + 1;
   for (int i = 0; i < nest->read_count; i++) {

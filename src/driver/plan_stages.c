@@ -83,6 +83,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
     stages->avoided -= DECISION_ARITHMETIC;
     options->seconds = 0;
   }
+  stage_graph_keep_packed(stages, options->machine);
   if (!program_fold_small(p->context, stages, &p->options)) return NULL;
   keep_constrained(stages, p->options.constraints);
   keep_tensors(to);
@@ -91,6 +92,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
   stage_graph_compose_moves(stages);
   stage_graph_wrap_indices(stages);
   stage_graph_inline_views(stages);
+  stage_graph_inline_packed(stages);
   stage_graph_inline_intermediates(stages, options->machine);
   if (!program_fold_small(p->context, stages, &p->options)) return NULL;
   if (p->options.offload &&

@@ -51,6 +51,7 @@ static const double MOST_OF_ONE = 4e6, MOST_OF_ALL = 12e6, FEW = 1e4;
 static bool is_worth(StageGraph *s, const Stage *stage) {
   double iterations = stage_iterations(stage);
   if (stage->output->is_output || !all_constant(stage) || iterations < 0) return false;
+  if (stage->output->packed) return false;
   if (iterations <= FEW) return true;
   if (iterations > MOST_OF_ONE || s->folded_iterations + iterations > MOST_OF_ALL) return false;
   s->folded_iterations += iterations;
@@ -84,7 +85,7 @@ PtrArray stage_graph_take_small_constants(StageGraph *s) {
 // False for a stage that spreads few elements over many: its readers compute it.
 static bool is_constant(const Stage *stage) {
   double read = 0, written = stage_tensor_elements(stage->output);
-  if (stage_is_opaque(stage)) return false;
+  if (stage_is_opaque(stage) || stage->output->packed) return false;
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     if (!tensor->data && !tensor->constant) return false;

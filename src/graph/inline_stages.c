@@ -571,6 +571,16 @@ void stage_graph_inline_views(StageGraph *s) {
   stage_graph_prune(s);
 }
 
+static bool is_packed(const Stage *stage) {
+  return stage->output->packed;
+}
+
+void stage_graph_inline_packed(StageGraph *s) {
+  if (!inline_all(s, is_packed, reading_through)) return;
+  stage_graph_prune(s);
+  for (int i = 0; i < s->tensors.count; i++) s->tensors.items[i]->packed = false;
+}
+
 void stage_graph_inline_padding(StageGraph *s) {
   if (inline_all(s, is_padding, padded_inside)) stage_graph_prune(s);
 }

@@ -25,6 +25,7 @@ typedef struct StageTensor {
   bool branch;         // the condition or a result of a branch that runs may leave out; it is kept
   bool constant;       // see stage_graph_find_constants
   bool folds;       // computed while compiling although it is larger than what it is computed from
+  bool packed;      // constant, but computed where it is read: see packed_constants.c
   int input;        // index among the graph's inputs; -1: no input
   Str letters;      // of its axes, such as "NCHW"; NULL: none are derived (axis_letters.c)
   int index;        // in StageGraph.tensors
@@ -110,6 +111,10 @@ void stage_graph_find_constants(StageGraph *stages);
 // and that no other constant needs are not returned: `data` has no contents, and who writes the
 // weights of the program computes the stage `folded`.
 PtrArray stage_graph_take_constants(StageGraph *stages);
+// Marks weights that sums are to compute from packed constants, and then inlines them into these
+// sums. A weight that cannot be inlined is computed while compiling, as others are.
+void stage_graph_keep_packed(StageGraph *stages, const HostMachine *machine);
+void stage_graph_inline_packed(StageGraph *stages);
 // Lets stages that only move elements, or a constant in places, read through producers that do the
 // same, so that rewrites, pads and crops that undo one another vanish. See compose_moves.c.
 void stage_graph_compose_moves(StageGraph *stages);

@@ -38,4 +38,20 @@ static inline StageGraph *stages_of(Context *context, const char *params, const 
   return stages;
 }
 
+// The program of all stages. The parameters have the order of those of `like`; NULL: any.
+static inline PrimFunc *program_like(StageGraph *s, const PrimFunc *like) {
+  PrimFunc *func = stages_prim_func(s, s->stages.items, s->stages.count, "main");
+  for (int i = 0; like && i < func->param_count; i++)
+    for (int k = i + 1; k < func->param_count; k++) {
+      if (func->buffers[k] != like->buffers[i]) continue;
+      Buffer *buffer = func->buffers[i];
+      Expr *param = func->params[i];
+      func->buffers[i] = func->buffers[k];
+      func->params[i] = func->params[k];
+      func->buffers[k] = buffer;
+      func->params[k] = param;
+    }
+  return func;
+}
+
 #endif

@@ -73,26 +73,10 @@ static StageGraph *graph_for(Context *context, const Case *c) {
   return s;
 }
 
-// The parameters have the order of those of `like`, which is NULL the first time.
-static PrimFunc *program_of(StageGraph *s, const PrimFunc *like) {
-  PrimFunc *func = stages_prim_func(s, s->stages.items, s->stages.count, "main");
-  for (int i = 0; like && i < func->param_count; i++)
-    for (int k = i + 1; k < func->param_count; k++) {
-      if (func->buffers[k] != like->buffers[i]) continue;
-      Buffer *buffer = func->buffers[i];
-      Expr *param = func->params[i];
-      func->buffers[i] = func->buffers[k];
-      func->params[i] = func->params[k];
-      func->buffers[k] = buffer;
-      func->params[k] = param;
-    }
-  return func;
-}
-
 static void check(const Case *c, int lanes) {
   Context *context = context_new();
   StageGraph *s = graph_for(context, c);
-  PrimFunc *before = program_of(s, NULL);
+  PrimFunc *before = program_like(s, NULL);
   ByteProduct product;
   PackedTensors packed = {0};
   Stage *sum = array_last(&s->stages);
@@ -103,7 +87,7 @@ static void check(const Case *c, int lanes) {
     stage_graph_prune(s);
     InterpDifference difference;
     InterpCompare how = {.seed = 5};
-    if (!interp_compare(context, before, program_of(s, before), &how, &difference)) {
+    if (!interp_compare(context, before, program_like(s, before), &how, &difference)) {
       diag_print_all(context, stderr);
       fail_msg("%s of %s: %s", c->op, c->x,
                interp_difference_text(&context->arena, before, &difference));
