@@ -353,10 +353,14 @@ static bool anchor_loops(AutoSched *s, int outer, LoopRef *spatial, int *spatial
     else
       spatial[(*spatial_count)++] = loops.items[i];
   }
-  if (s->choice->tile.padded) return true;
-  int last = (*spatial_count)++ - 1;
-  return autosched_split(s, spatial[last], s->choice->tile.lanes, &spatial[last],
-                         &spatial[last + 1]);
+  // Lanes that no element needs are computed with the others, whole vectors being fewer operations.
+  int last = *spatial_count - 1, lanes = s->choice->tile.lanes;
+  bool padded = s->choice->tile.padded;
+  if (padded && autosched_loop_extent(s, spatial[last]) >= lanes) return true;
+  ++*spatial_count;
+  TRY(autosched_split(s, spatial[last], lanes, &spatial[last], &spatial[last + 1]));
+  if (padded) schedule_drop_padding_predicate(s->sch, s->anchor); // or the predicate stays
+  return true;
 }
 
 static int64_t tile_products(const AutoSched *s) {

@@ -245,20 +245,34 @@ def test_random_shapes(family, seed, tmp_path):
                                    err_msg=str(case.attributes))
 
 
+def reduction_of(path, channels, filters, size, **attributes):
+    """The kernel of a transposed convolution with a stride of 2, as it is before code generation."""
+    case = Case(0)
+    case.tensor("x", 1, channels, 56, 56)
+    case.tensor("w", channels, filters, size, size, known=True)
+    case.attributes = {"strides": [2, 2], **attributes}
+    onnx.save(case.model("ConvTranspose"), path / "case.onnx")
+    command = [PLEAT, "compile", str(path / "case.onnx"), "--cpu", "avx2", "--no-cache",
+               "--print-ir-after", "promote_registers", "-o", str(path / "case.o")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    (program,) = [p for p in (done.stdout + done.stderr).split("@T.prim_func") if "for rc" in p]
+    return program
+
+
 def test_weights_of_inner_rows_stay_in_registers(tmp_path):
     """Where weights differ between the inner rows of a tile and outer rows use them again, they and
     the accumulators fit the registers together."""
-    case = Case(0)
-    case.tensor("x", 1, 64, 56, 56)
-    case.tensor("w", 64, 32, 2, 2, known=True)
-    case.attributes = {"strides": [2, 2]}
-    onnx.save(case.model("ConvTranspose"), tmp_path / "case.onnx")
-    command = [PLEAT, "compile", str(tmp_path / "case.onnx"), "--cpu", "avx2", "--no-cache",
-               "--print-ir-after", "promote_registers", "-o", str(tmp_path / "case.o")]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    (program,) = [p for p in (done.stdout + done.stderr).split("@T.prim_func") if "for rc " in p]
+    program = reduction_of(tmp_path, 64, 32, 2)
     body = re.findall(r"(\w+)\[0\] = \1\[0\] \+ T.Broadcast\((.*), 8\) \* (\w+\[.*\])",
                       program.split("for rc ")[1])
     accumulators, weights = {a for a, _, _ in body}, [w for _, _, w in body]
     again = {w for w in weights if weights.count(w) > 1}
     assert len(body) > 4 and len(accumulators) + len(again) < 16
+
+
+def test_few_filters_are_a_whole_vector(tmp_path):
+    """The sums of three filters are computed in vectors of eight, whose other lanes are not stored,
+    and not in vectors of two and numbers."""
+    program = reduction_of(tmp_path, 64, 3, 4, pads=[1] * 4)
+    accumulators = re.findall(r"= T.decl_buffer\(\(1,\), (\S+), scope=\"local\"\)", program)
+    assert set(accumulators) == {'"float32x8"'}
