@@ -112,18 +112,27 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
   return stages;
 }
 
-// Plans without these decisions. The solver takes `seconds`, or 0: its usual time.
-static PlannedStages plan_without(Program *p, Avoided avoided, double seconds) {
+// Plans without these decisions, unless that takes more than `most` stages. The solver takes
+// `seconds`, or 0: its usual time.
+static PlannedStages plan_without(Program *p, Avoided avoided, double seconds, int most) {
   PlanOptions options = plan_options(p);
   options.seconds = seconds;
   PlannedStages found = {.avoided = avoided};
   found.stages = make_stages(p, &options, &found);
-  if (found.stages) found.plan = plan_graph(found.stages, &options);
+  bool may = found.stages && found.stages->stages.count <= most;
+  if (may) found.plan = plan_graph(found.stages, &options);
   return found;
 }
 
-// Bounds the number of plans of a small graph and the solver's work for them.
-enum { MOST_TRIALS = 64, MOST_WORK = 100000000 };
+// Bounds the number of plans of a small graph, and the work of making their stages and of the
+// solver. A chain of many elementwise stages takes long: each has a choice for every stage at
+// which its kernel may begin.
+enum {
+  MOST_TRIALS = 64,
+  MOST_WORK = 100000000,
+  MOST_STAGES = 2 * STAGES_OF_SMALL,
+  MOST_TENSORS = 8192
+};
 
 // The plans of a program that were made so far.
 typedef struct Planning {
@@ -132,7 +141,9 @@ typedef struct Planning {
   int count;
   PlannedStages *best; // the first of the cheapest
   unsigned decisions;  // set of StageDecision: those that plans are tried without
+  int most_stages;     // that a plan is tried with
   int64_t work;        // of the solver
+  int tensors;         // from which the plans were made, together
 } Planning;
 
 // The decisions without which a plan of a small graph is looked at too. Records may have kernels
@@ -147,13 +158,14 @@ static unsigned decisions_to_avoid(const Program *p, const PlannedStages *first)
 }
 
 static bool may_try(const Planning *g) {
-  return g->count <= MOST_TRIALS && g->work < MOST_WORK;
+  return g->count <= MOST_TRIALS && g->work < MOST_WORK && g->tensors < MOST_TENSORS;
 }
 
 // Notes a plan that was made, if there is one.
 static PlannedStages *note_plan(Planning *g, PlannedStages plan) {
   PlannedStages *made = &g->made[g->count++];
   *made = plan;
+  g->tensors += plan.tensors.count;
   if (!plan.plan) return made;
   g->work += plan.plan->work;
   if (!g->best->plan || plan.plan->cost < g->best->plan->cost) g->best = made;
@@ -163,7 +175,7 @@ static PlannedStages *note_plan(Planning *g, PlannedStages plan) {
 static PlannedStages *try_without(Planning *g, Avoided avoided) {
   Context *context = g->program->context;
   int first = context->diags.count, errors = context->error_count;
-  PlannedStages *made = note_plan(g, plan_without(g->program, avoided, 0));
+  PlannedStages *made = note_plan(g, plan_without(g->program, avoided, 0, g->most_stages));
   if (!made->plan) diag_forget(context, first, errors);
   return made;
 }
@@ -253,7 +265,7 @@ static PlannedStages plan_storing(Program *p) {
   int nodes = p->graph->nodes.count;
   bool small = nodes <= STAGES_OF_SMALL;
   double seconds = small ? PLAN_SECONDS : MIN_OF(seconds_of_node * nodes, PLAN_SECONDS);
-  return plan_without(p, (Avoided){DECISION_ARITHMETIC}, seconds);
+  return plan_without(p, (Avoided){DECISION_ARITHMETIC}, seconds, INT32_MAX);
 }
 
 // May a plan with all decisions be cheaper, by more than a quarter of a percent in a large graph?
@@ -278,12 +290,13 @@ static void note_decided(Plan *plan, const StageGraph *first) {
 // results stored that would be computed inside of their readers.
 Plan *program_plan_stages(Program *p) {
   int diags = p->context->diags.count, errors = p->context->error_count;
-  Planning g = {.program = p, .best = g.made};
+  Planning g = {.program = p, .best = g.made, .most_stages = INT32_MAX};
   PlannedStages *whole = note_plan(&g, plan_storing(p)), *first = whole;
   if (whole->plan && may_be_cheaper(whole)) first = try_without(&g, (Avoided){0});
   unsigned tried = decisions_to_avoid(p, first), all = tried & ~(unsigned)DECISION_WHOLE;
   unsigned also = first->avoided.decisions;
   g.decisions = all;
+  g.most_stages = MOST_STAGES;
   for (unsigned left = all; left && may_try(&g); left &= left - 1)
     try_without(&g, (Avoided){.decisions = also | (left & -left)});
   if (all & (all - 1) && may_try(&g)) try_without(&g, (Avoided){.decisions = also | all});

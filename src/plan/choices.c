@@ -438,15 +438,26 @@ static void demand_reads(const Planner *p, const Stage *stage, StageChoice *choi
   choice->reads = reads;
 }
 
-// Does an earlier choice of a producer write the same layout in an equal kernel? The costs of all
-// kernels with a reduction are taken to be the same.
-static bool is_known_host(const StageChoices *hosts, int number) {
-  const StageChoice *host = &hosts->items[number];
-  for (int i = 0; i < number; i++)
-    if (hosts->items[i].output == host->output && hosts->items[i].whole == host->whole &&
-        hosts->items[i].elementwise == host->elementwise)
-      return true;
-  return false;
+// The numbers of the producer's choices that write this candidate and with whose kernels the stage
+// may be fused. Of choices with equal kernels it has the first. The costs of all kernels with a
+// reduction are taken to be the same.
+static BitSet different_hosts(const Planner *p, const StageChoices *hosts, int written) {
+  BitSet different = bit_set_new(&p->context->arena, hosts->count);
+  ArenaMark mark = arena_mark(&p->context->scratch);
+  Map known = map_new(&p->context->scratch);
+  WordKey key = word_key_new(&p->context->scratch);
+  for (int i = 0; i < hosts->count; i++) {
+    const StageChoice *host = &hosts->items[i];
+    if (host->output != written) continue;
+    key.count = 0;
+    word_key_add(&key, map_key(host->whole));
+    word_key_add(&key, host->elementwise);
+    void **place = map_place(&known, &key);
+    if (!*place && !host->in_place) bit_set_add(&different, i);
+    *place = (void *)host;
+  }
+  arena_reset(&p->context->scratch, mark);
+  return different;
 }
 
 // Can the stage be fused with the producer of a tensor when it writes candidate `output`? The cost
@@ -539,9 +550,10 @@ static void add_fused(Planner *p, const Stage *stage, int output, int fused, boo
   const StageChoices *hosts = &p->choices[tensor->producer->index];
   bool in_place = planner_is_in_place(p, stage, fused);
   int written = matching_read(p, stage, fused, output);
+  BitSet different = different_hosts(p, hosts, written);
   for (int i = 0; i < hosts->count; i++) {
     const StageChoice *host = &hosts->items[i];
-    if (host->output != written || host->in_place || is_known_host(hosts, i)) continue;
+    if (!bit_set_has(&different, i)) continue;
     for (int tiles = !in_place; tiles <= (!in_place || through); tiles++)
       add_elementwise(p, stage,
                       (StageChoice){.output = output,

@@ -8,6 +8,7 @@
 // A composed stage has no index, and so no entry in the planner's tables by stage.
 typedef struct ComposedStage {
   Stage stage;
+  const Stage *last;        // the stage of the graph that the others are inlined into
   PlanRelation **relations; // by entry of the stage's reads
   double *passed;
 } ComposedStage;
@@ -38,6 +39,7 @@ static const Stage *compose(Planner *p, const Stage *stage, const Stage *host) {
   ComposedStage *composed = arena_new(arena, ComposedStage);
   composed->stage = *stage_with_producer(p->stages, stage, host);
   composed->stage.index = NO_INDEX;
+  composed->last = stage;
   int count = composed->stage.reads.count;
   composed->relations = arena_array(arena, PlanRelation *, count);
   composed->passed = arena_array(arena, double, count);
@@ -66,9 +68,16 @@ static const StageChoice *choice_with(const StageChoices *choices, const Stage *
   return NULL;
 }
 
+// Does the composed stage end with this stage, and not with an equal one?
+static bool ends_with(const Stage *whole, const Stage *stage) {
+  if (whole->index != NO_INDEX) return whole == stage;
+  return ((const ComposedStage *)whole)->last == stage;
+}
+
 // The kernel of the stage under a choice, which may be shared with equal stages: those of the
 // choice's own `whole` are then not the stage's.
 static const Stage *own_whole(Planner *p, const Stage *stage, const StageChoice *choice) {
+  if (ends_with(choice->whole, stage)) return choice->whole;
   const Stage *other = planner_taken_other(stage, choice);
   if (other) return own_whole(p, other, choice_with(&p->choices[other->index], choice->whole));
   if (choice->fused < 0) return stage;
