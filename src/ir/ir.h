@@ -591,6 +591,8 @@ struct Visitor {
   void (*leave_expr)(Visitor *visitor, Expr *e);
   bool (*enter_stmt)(Visitor *visitor, Stmt *s);
   void (*leave_stmt)(Visitor *visitor, Stmt *s);
+  Map *once; // the expressions visited so far, of which none is visited again; NULL: an expression
+             // is visited wherever it occurs, which takes exponential time where it is shared often
 };
 void visit_expr(Visitor *visitor, Expr *e);
 void visit_stmt(Visitor *visitor, Stmt *s);

@@ -5,7 +5,16 @@
 
 // ---- Visiting
 
+// Was the expression visited, and need not be again?
+static bool was_visited(Map *once, Expr *e) {
+  if (!once || !e->count) return false;
+  if (map_contains(once, e)) return true;
+  map_put(once, e, e);
+  return false;
+}
+
 void visit_expr(Visitor *visitor, Expr *e) {
+  if (was_visited(visitor->once, e)) return;
   if (visitor->enter_expr && !visitor->enter_expr(visitor, e)) return;
   for (int i = 0; i < e->count; i++) visit_expr(visitor, e->args[i]);
   if (visitor->leave_expr) visitor->leave_expr(visitor, e);

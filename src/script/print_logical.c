@@ -31,7 +31,8 @@ static void print_accesses(Printer *printer, const Stmt *s) {
   Expr *origin = s->kind == STMT_STORE ? s->as.store.origin : NULL;
   if (origin) print_origin(printer, origin);
   Logical logical = {printer, map_new(printer->arena)};
-  Visitor visitor = {.env = &logical, .enter_expr = note_load};
+  Map once = map_new(printer->arena);
+  Visitor visitor = {.env = &logical, .enter_expr = note_load, .once = &once};
   if (s->kind == STMT_STORE) visit_expr(&visitor, s->as.store.value); // before the indices
   for (; s; s = next_condition(s)) visit_stmt_exprs(&visitor, (Stmt *)s);
 }

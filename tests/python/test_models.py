@@ -351,6 +351,9 @@ def test_long_chains_are_cut(tmp_path):
     assert "operations, and 1024 fit" in fusion
     plan = json.loads(subprocess.check_output([PLEAT, "plan", str(path), "--json"], text=True))
     assert 3 <= plan["kernels"] <= 20
+    for target in ("c", "opencl"):  # a function's argument is used several times in its expansion
+        subprocess.run([PLEAT, "compile", str(path), "--target", target, "-o", str(tmp_path / "m.c")],
+                       check=True, timeout=60)
 
 
 @pytest.mark.parametrize("op", ["Concat", "Sum", "Max"])

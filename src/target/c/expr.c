@@ -67,7 +67,7 @@ static int size_of(const Expr *e, int limit) {
 
 static bool deserves_name(CEmit *emit, const Expr *e) {
   if (!e->count || (intptr_t)map_find(&emit->uses, e) < 2) return false;
-  if (e->op == EXPR_TUPLE || e->op == EXPR_ADDRESS_OF || e->op == EXPR_LET) return false;
+  if (e->op == EXPR_TUPLE || e->op == EXPR_ADDRESS_OF) return false;
   if (e->op == EXPR_BROADCAST && !e->args[0]->count) return false;
   if (e->op == EXPR_LOAD && map_find(&emit->registers, e->as.buffer->data)) return false;
   return e->type.lanes > 1 || dtype_is_float(e->type) || size_of(e, 6) > 5;
@@ -324,8 +324,12 @@ static CValue emit_if_then_else(CEmit *emit, Expr *e) {
   return choose(emit, e->args[0], e->type, &yes, &no);
 }
 
+// Both values are computed, before the choice where they are used elsewhere too.
 static CValue emit_select(CEmit *emit, Expr *e) {
-  if (e->args[0]->type.lanes == 1) return emit_if_then_else(emit, e);
+  if (e->args[0]->type.lanes == 1) {
+    Branch yes = {.value = c_expr(emit, e->args[1])}, no = {.value = c_expr(emit, e->args[2])};
+    return choose(emit, e->args[0], e->type, &yes, &no);
+  }
   const char *mask = c_hold(emit, c_expr(emit, e->args[0]), e->args[0]->type);
   CValue a = c_expr(emit, e->args[1]), b = c_expr(emit, e->args[2]);
   return c_vector_select(emit, e->type, mask, a, b);

@@ -83,7 +83,9 @@ static bool note_expr(Visitor *visitor, Expr *e) {
 
 static Use use_of(CModule *module, Stmt *body) {
   Use use = {map_new(module->arena), map_new(module->arena)};
-  Visitor visitor = {.env = &use, .enter_stmt = note_stmt, .enter_expr = note_expr};
+  Map once = map_new(module->arena);
+  Visitor visitor = {
+      .env = &use, .enter_stmt = note_stmt, .enter_expr = note_expr, .once = &once};
   visit_stmt(&visitor, body);
   return use;
 }

@@ -101,11 +101,12 @@ static void emit_if(CEmit *emit, const Stmt *s) {
 }
 
 typedef struct Wanted { // whether `var` is needed as a value, and not only in indices and bounds
+  Arena *arena;
   Expr *var;
   bool as_value;
 } Wanted;
 
-static bool only_index(Stmt *body, Expr *var);
+static bool only_index(Arena *arena, Stmt *body, Expr *var);
 
 static bool wanted_expr(Visitor *visitor, Expr *e) {
   Wanted *wanted = visitor->env;
@@ -122,7 +123,7 @@ static bool wanted_stmt(Visitor *visitor, Stmt *s) {
   case STMT_FOR: visit_stmt(visitor, s->as.loop.body); return false;
   case STMT_LET:
     if (expr_uses(s->as.let.value, wanted->var) &&
-        !(dtype_is_int(next->type) && only_index(s->as.let.body, next)))
+        !(dtype_is_int(next->type) && only_index(wanted->arena, s->as.let.body, next)))
       visit_expr(visitor, s->as.let.value);
     visit_stmt(visitor, s->as.let.body);
     return false;
@@ -141,10 +142,14 @@ static bool wanted_stmt(Visitor *visitor, Stmt *s) {
 }
 
 // Arithmetic for indices stays inside its type, so it need not wrap.
-static bool only_index(Stmt *body, Expr *var) {
-  Wanted wanted = {.var = var};
-  Visitor visitor = {.env = &wanted, .enter_expr = wanted_expr, .enter_stmt = wanted_stmt};
+static bool only_index(Arena *arena, Stmt *body, Expr *var) {
+  ArenaMark mark = arena_mark(arena);
+  Wanted wanted = {.arena = arena, .var = var};
+  Map once = map_new(arena);
+  Visitor visitor = {
+      .env = &wanted, .enter_expr = wanted_expr, .enter_stmt = wanted_stmt, .once = &once};
   visit_stmt(&visitor, body);
+  arena_reset(arena, mark);
   return !wanted.as_value;
 }
 
@@ -153,7 +158,7 @@ static void emit_let(CEmit *emit, const Stmt *s) {
   int mark = c_mark(emit);
   begin_statement(emit);
   c_count_uses(emit, s->as.let.value);
-  bool index = dtype_is_int(var->type) && only_index(s->as.let.body, var);
+  bool index = dtype_is_int(var->type) && only_index(emit->arena, s->as.let.body, var);
   const char *value = index ? c_index(emit, s->as.let.value).text : c_text(emit, s->as.let.value);
   const char *name = c_name(emit, var->as.var->name);
   c_forget(emit, mark);

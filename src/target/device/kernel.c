@@ -68,8 +68,11 @@ static Accesses accesses_new(CEmit *emit) {
   return (Accesses){kernel_of(emit), map_new(emit->arena), map_new(emit->arena), false, false};
 }
 
-static void add_accesses(Accesses *a, Stmt *s) {
-  visit_stmt(&(Visitor){.env = a, .enter_stmt = access_stmt, .enter_expr = access_expr}, s);
+static void add_accesses(CEmit *emit, Accesses *a, Stmt *s) {
+  Map once = map_new(emit->arena);
+  Visitor visitor = {
+      .env = a, .enter_stmt = access_stmt, .enter_expr = access_expr, .once = &once};
+  visit_stmt(&visitor, s);
 }
 
 static bool meets(const Map *a, const Map *b) {
@@ -134,13 +137,13 @@ static bool seq(CEmit *emit, const Stmt *s) {
   for (int i = 0; i < s->as.seq.count; i++) {
     Stmt *item = s->as.seq.items[i];
     Accesses next = accesses_new(emit);
-    add_accesses(&next, item);
+    add_accesses(emit, &next, item);
     bool crosses = is_whole_block(kernel) || before.crosses || next.crosses;
     if (crosses && conflicts(&before, &next)) {
       barrier(emit, item);
       before = accesses_new(emit);
     }
-    add_accesses(&before, item);
+    add_accesses(emit, &before, item);
     c_stmt(emit, item);
   }
   return true;
@@ -220,7 +223,7 @@ static Stmt *with_barrier(CEmit *emit, const Stmt *s) {
 static bool serial_loop(CEmit *emit, const Stmt *s) {
   DeviceKernel *kernel = kernel_of(emit);
   Accesses body = accesses_new(emit);
-  add_accesses(&body, s->as.loop.body);
+  add_accesses(emit, &body, s->as.loop.body);
   bool differs = varies(kernel, s->as.loop.min) || varies(kernel, s->as.loop.extent);
   if (differs) map_put(&kernel->varying, s->as.loop.var, s->as.loop.var);
   bool crosses = is_whole_block(kernel) || body.crosses;
@@ -314,7 +317,7 @@ static bool let(CEmit *emit, const Stmt *s) {
   if (!has_threads(kernel)) return false;
   if (varies(kernel, s->as.let.value)) map_put(&kernel->varying, s->as.let.var, s->as.let.var);
   Accesses body = accesses_new(emit);
-  add_accesses(&body, s->as.let.body);
+  add_accesses(emit, &body, s->as.let.body);
   if ((is_whole_block(kernel) || body.crosses) && is_unsteady(kernel, s->as.let.value))
     device_fail(emit, s->pos, "%s is read from memory that is written by the same threads",
                 s->as.let.var->as.var->name);
@@ -325,7 +328,7 @@ static bool condition(CEmit *emit, const Stmt *s, Expr *test) {
   DeviceKernel *kernel = kernel_of(emit);
   Accesses body = accesses_new(emit);
   if (!has_threads(kernel)) return false;
-  add_accesses(&body, (Stmt *)s);
+  add_accesses(emit, &body, (Stmt *)s);
   if ((is_whole_block(kernel) || body.crosses) && is_unsteady(kernel, test))
     device_fail(emit, s->pos,
                 "the condition is read from memory that is written by the same "

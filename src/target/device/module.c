@@ -201,7 +201,10 @@ static bool check_textures(CEmit *emit, const DeviceFunction *function, Stmt *bo
     kernel->dialect->takes_texture(emit, param->image);
   }
   TextureUse use = {emit, kernel};
-  visit_stmt(&(Visitor){.env = &use, .enter_expr = enter_texture, .enter_stmt = enter_alias}, body);
+  Map once = map_new(emit->arena);
+  Visitor visitor = {
+      .env = &use, .enter_expr = enter_texture, .enter_stmt = enter_alias, .once = &once};
+  visit_stmt(&visitor, body);
   return !kernel->failed;
 }
 
@@ -295,7 +298,8 @@ static bool add_region(CModule *module, const DeviceDialect *dialect, const Lowe
   text_puts(&params, "const int64_t begin, const int64_t end");
   map_put(&emit.vars, region->begin, "begin");
   map_put(&emit.vars, region->end, "end");
-  visit_stmt(&(Visitor){.env = &emit, .enter_expr = enter_lanes}, body);
+  Map once = map_new(module->arena);
+  visit_stmt(&(Visitor){.env = &emit, .enter_expr = enter_lanes, .once = &once}, body);
   if (device.failed || !check_textures(&emit, function, body) || !check_slots(&emit, function) ||
       !check_limits(&emit))
     return false;

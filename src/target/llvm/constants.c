@@ -20,14 +20,11 @@ static Str vector_text(Emit *emit, const Expr *e) {
 
 typedef struct Coefficients {
   Emit *emit;
-  Map texts;   // of each coefficient
-  Map visited; // expressions; each may be the operand of many
+  Map texts; // of each coefficient
 } Coefficients;
 
 static bool find_coefficients(Visitor *visitor, Expr *e) {
   Coefficients *found = visitor->env;
-  if (!e->count || map_contains(&found->visited, e)) return false;
-  map_put(&found->visited, e, e);
   if (e->op != EXPR_FMA || !is_coefficient(e->args[2])) return true;
   Str text = vector_text(found->emit, e->args[2]);
   map_put(&found->texts, text, text);
@@ -37,8 +34,9 @@ static bool find_coefficients(Visitor *visitor, Expr *e) {
 void emit_place_coefficients(Emit *emit, Stmt *s) {
   const HostMachine *machine = emit->module->machine;
   if (!machine || machine->vector_registers >= MANY_REGISTERS) return;
-  Coefficients found = {emit, map_new(emit->arena), map_new(emit->arena)};
-  Visitor visitor = {.env = &found, .enter_expr = find_coefficients};
+  Coefficients found = {emit, map_new(emit->arena)};
+  Map once = map_new(emit->arena);
+  Visitor visitor = {.env = &found, .enter_expr = find_coefficients, .once = &once};
   visit_stmt(&visitor, s);
   emit->coefficients_in_memory = found.texts.count >= FEWEST_COEFFICIENTS;
 }
