@@ -44,6 +44,18 @@ def model(nodes, inputs, outputs, weights=()):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def fused(op, shapes, kinds, weights=(), **attributes):
+    """A model of one node of com.microsoft, of inputs whose types are `kinds` or float32."""
+    def build():
+        inputs = [info(name, shapes[name], kinds.get(name, TensorProto.FLOAT)) for name in shapes]
+        names = [*shapes, *(w.name for w in weights)]
+        made = model([node(op, names, domain="com.microsoft", **attributes)], inputs,
+                     [info("y", None)], weights)
+        made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        return made
+    return build
+
+
 def node(op, inputs, output="y", name="the_node", **attributes):
     return helper.make_node(op, inputs, [output], name, **attributes)
 
@@ -154,6 +166,18 @@ CASES = {
     "absurd output": (lambda: model([node("MatMul", ["x", "z"])],
                                     [info("x", [1 << 24, 1]), info("z", [1, 1 << 24])],
                                     [info("y", None)]), "the_node"),
+    "absurd length to rotate": (
+        fused("RotaryEmbedding", {"x": [1, 1 << 33, 8], "p": [1], "c": [16, 4], "s": [16, 4]},
+              {"p": TensorProto.INT64}), "8589934592 positions"),
+    "absurd number of keys": (
+        fused("Attention", {"x": [1, 1 << 33, 8], "w": [8, 24], "b": [24], "m": [1]},
+              {"m": TensorProto.INT32}, num_heads=2), "8589934592 positions"),
+    "absurd length of a cache": (
+        fused("GroupQueryAttention",
+              {"q": [1, 1, 8], "k": [1, 1, 8], "v": [1, 1, 8], "pk": [1, 2, 1 << 33, 4],
+               "pv": [1, 2, 1 << 33, 4], "l": [1]}, {"l": TensorProto.INT32},
+              [numpy_helper.from_array(np.array(5, np.int32), "t")], num_heads=2, kv_num_heads=2),
+        "8589934592 positions"),
     "negative dimension": (relu([-3, 2]), "'x'"),
     "type without a meaning": (relu([2], 99), "'x'"),
     "strings": (relu([2], TensorProto.STRING), "'x'"),

@@ -70,6 +70,17 @@ Value *compose_pad(Import *import, Value *a, int axis, int64_t before, int64_t b
   return import_add(import, node);
 }
 
+Value *compose_positions(Import *import, int64_t count) {
+  if (count > INT32_MAX) {
+    import_refuse(import, "counts %lld positions, at most %d are supported", (long long)count,
+                  INT32_MAX);
+    return NULL;
+  }
+  Node *node = import_begin(import, "arange", NULL, 0);
+  node_set_int(import->context, node, "end", count);
+  return import_add(import, node);
+}
+
 Value *compose_cast(Import *import, Value *a, DType type) {
   return a ? import_cast(import, a, type) : NULL;
 }

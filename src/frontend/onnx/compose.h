@@ -25,6 +25,8 @@ Value *compose_reshape(Import *import, Value *a, const int64_t *shape, int rank)
 // A constant of these numbers in row-major order.
 Value *compose_constant(Import *import, DType type, const int64_t *shape, int rank,
                         const double *numbers);
+// The integers from 0 on, in int64.
+Value *compose_positions(Import *import, int64_t count);
 void compose_shape(const Value *value, int64_t *shape);
 
 #endif

@@ -20,12 +20,9 @@ enum { NO_INPUT = 1000 }; // the position of an input that the operator does not
 
 // For each position of the keys, whether it is before the text's length: [batch, 1, 1, keys].
 static Value *before_lengths(Heads *h, Value *lengths) {
-  int64_t *places = arena_array(&h->import->context->arena, int64_t, (int)h->keys);
   int64_t column[] = {h->batch, 1, 1, 1};
-  for (int64_t i = 0; i < h->keys; i++) places[i] = i;
   lengths = compose_cast(h->import, lengths, DTYPE_INT64);
-  return compose_binary(h->import, "less",
-                        import_const(h->import, DTYPE_INT64, &h->keys, 1, places),
+  return compose_binary(h->import, "less", compose_positions(h->import, h->keys),
                         compose_reshape(h->import, lengths, column, 4));
 }
 

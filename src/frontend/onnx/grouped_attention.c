@@ -188,10 +188,9 @@ static Value *kept(Grouped *g, int input) {
   Import *import = g->a.import;
   int64_t column[] = {g->a.batch, 1, 1, 1}, row[] = {g->present, 1};
   Value *past = compose_pad(import, import_input(import, input), 2, 0, g->present - g->a.past, 0);
-  int64_t *places = arena_array(&import->context->arena, int64_t, (int)g->present + 1);
-  for (int64_t i = 0; i < g->present; i++) places[i] = i;
-  Value *before = compose_binary(import, "less", import_const(import, DTYPE_INT64, row, 2, places),
-                                 compose_reshape(import, g->starts, column, 4));
+  Value *places = compose_reshape(import, compose_positions(import, g->present), row, 2);
+  Value *before =
+      compose_binary(import, "less", places, compose_reshape(import, g->starts, column, 4));
   return past ? compose_choose(import, before, past, import_scalar(import, past, 0)) : NULL;
 }
 

@@ -69,10 +69,8 @@ static void import_label_encoder(Import *import) {
   }
   compose_shape(x, shape);
   shape[last] = 1;
-  int64_t *places = arena_array(&import->context->arena, int64_t, (int)count + 1);
-  for (int64_t i = 0; i <= count; i++) places[i] = i;
-  Value *all = import_const(import, DTYPE_INT64, &count, 1, places);
-  Value *none = import_const(import, DTYPE_INT64, NULL, 0, places + count);
+  Value *all = compose_positions(import, count);
+  Value *none = all ? import_scalar(import, all, (double)count) : NULL;
   Value *wide = compose_reshape(import, x, shape, x->rank + 1);
   Value *same = wide ? is_key(import, wide, compose_cast(import, keys, x->type)) : NULL;
   Value *at = compose_choose(import, same, all, none);

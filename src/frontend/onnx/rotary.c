@@ -101,10 +101,8 @@ static void import_rotary_embedding(Import *import) {
 // ---- RotaryEmbedding of com.microsoft ---------------------------------------------------------
 
 Value *rotary_positions(Rotary *r, Value *first) {
-  int64_t *places = arena_array(&r->import->context->arena, int64_t, (int)r->sequence + 1);
   int64_t row[] = {1, r->sequence}, column[] = {first ? import_dim(first, 0) : 1, 1};
-  for (int64_t i = 0; i < r->sequence; i++) places[i] = i;
-  Value *steps = import_const(r->import, DTYPE_INT64, row, 2, places);
+  Value *steps = compose_reshape(r->import, compose_positions(r->import, r->sequence), row, 2);
   if (!first) return steps;
   first = compose_reshape(r->import, compose_cast(r->import, first, DTYPE_INT64), column, 2);
   return compose_binary(r->import, "add", first, steps);
@@ -142,7 +140,8 @@ static void import_fused_rotary(Import *import) {
     return;
   }
   bool first = positions->rank == 1 && import_dim(positions, 0) == 1;
-  rotate_input(&r, in[2], in[3], first ? rotary_positions(&r, positions) : positions);
+  if (first) positions = rotary_positions(&r, positions);
+  if (positions) rotate_input(&r, in[2], in[3], positions);
 }
 
 const OnnxRow onnx_rotary_rows[] = {
