@@ -282,15 +282,20 @@ typedef struct Branch { // a value that is computed only under a condition
   Text lines;
 } Branch;
 
+// The value as a side of ?:, both of which have one type. A vector in memory has another one.
+static CValue side_of_choice(CEmit *emit, Expr *e) {
+  CValue value = c_expr(emit, e);
+  if (e->op != EXPR_LOAD || e->type.lanes == 1) return value;
+  return c_format(emit, C_UNARY, "(%s)%s", c_type(emit->module, e->type),
+                  c_operand(emit, value, C_UNARY));
+}
+
 static Branch branch_of(CEmit *emit, Expr *e) {
   Text outer = emit->body;
   int mark = c_mark(emit);
   emit->body = text_new(emit->arena);
   emit->depth++;
-  Branch branch = {.value = c_expr(emit, e)};
-  if (e->op == EXPR_LOAD && e->type.lanes > 1) // both sides of ?: have one type
-    branch.value = c_format(emit, C_UNARY, "(%s)%s", c_type(emit->module, e->type),
-                            c_operand(emit, branch.value, C_UNARY));
+  Branch branch = {.value = side_of_choice(emit, e)};
   emit->depth--;
   c_forget(emit, mark);
   branch.lines = emit->body;
@@ -327,7 +332,8 @@ static CValue emit_if_then_else(CEmit *emit, Expr *e) {
 // Both values are computed, before the choice where they are used elsewhere too.
 static CValue emit_select(CEmit *emit, Expr *e) {
   if (e->args[0]->type.lanes == 1) {
-    Branch yes = {.value = c_expr(emit, e->args[1])}, no = {.value = c_expr(emit, e->args[2])};
+    Branch yes = {.value = side_of_choice(emit, e->args[1])};
+    Branch no = {.value = side_of_choice(emit, e->args[2])};
     return choose(emit, e->args[0], e->type, &yes, &no);
   }
   const char *mask = c_hold(emit, c_expr(emit, e->args[0]), e->args[0]->type);
