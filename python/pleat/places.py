@@ -48,19 +48,24 @@ def title_of(program):
     return f"script of {getattr(program, '__name__', 'the module')}"
 
 
-def located(error, program):
-    """The PleatError about the printed text of a module or function, with the places that its lines came
-    from."""
-    title = title_of(program)
-
+def _shown_at(text, title, place_at):
+    """The text of an error, in which what it shows of a line of `title` is shown at the place that `place_at`
+    gives for that line, as place_of does. A line without one stays as it is."""
     def shown(match):
-        place = place_of(program, int(match[2]))
+        place = place_at(int(match[2]))
         if place is None:
             return match[0]
         file, line, column, width, source = place
         return (f"{file}:{line}:{column}: {match[1] or ''}{match[3]}\n{line:5} | {source}\n"
                 f"      | {' ' * (column - 1)}{'^' * width}")
-    text = re.sub(SHOWN.format(title=re.escape(title)), shown, str(error), flags=re.M)
+    return re.sub(SHOWN.format(title=re.escape(title)), shown, text, flags=re.M)
+
+
+def located(error, program):
+    """The PleatError about the printed text of a module or function, with the places that its lines came
+    from."""
+    title = title_of(program)
+    text = _shown_at(str(error), title, lambda line: place_of(program, line))
     return type(error)(text, [_moved(message, title, program) for message in error.messages])
 
 
@@ -83,14 +88,8 @@ def at_call(error, file, line, name):
     source = linecache.getline(file, line).rstrip()
     if not source:
         return error
-    column, width = _call_in(source, name)
-
-    def shown(match):
-        if int(match[2]) != line:
-            return match[0]
-        return (f"{file}:{line}:{column}: {match[1] or ''}{match[3]}\n{line:5} | {source}\n"
-                f"      | {' ' * (column - 1)}{'^' * width}")
-    text = re.sub(SHOWN.format(title=re.escape(file)), shown, str(error), flags=re.M)
-    messages = [dataclasses.replace(message, column=column) if (message.file, message.line) == (file, line) else message
-                for message in error.messages]
+    place = (file, line, *_call_in(source, name), source)
+    text = _shown_at(str(error), file, lambda shown: place if shown == line else None)
+    messages = [dataclasses.replace(message, column=place[2]) if (message.file, message.line) == (file, line)
+                else message for message in error.messages]
     return type(error)(text, messages)
