@@ -15,13 +15,18 @@ DEVICE_TYPES = {"cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "nvptx": 2, "opencl": 4,
 NAMES = {number: name for name, number in reversed(DEVICE_TYPES.items())}  # the first of each
 
 
+def device_library(name):
+    """The library of "opencl" or "cuda" through which programs reach devices; OSError where it is not there."""
+    return ctypes.CDLL({"opencl": "libOpenCL.so.1", "cuda": "libcuda.so.1"}[name])
+
+
 def _has_opencl():
     count = ctypes.c_uint(0)
-    return ctypes.CDLL("libOpenCL.so.1").clGetPlatformIDs(0, None, ctypes.byref(count)) == 0 and count.value > 0
+    return device_library("opencl").clGetPlatformIDs(0, None, ctypes.byref(count)) == 0 and count.value > 0
 
 
 def _has_cuda():
-    library, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
+    library, count = device_library("cuda"), ctypes.c_int(0)
     return library.cuInit(0) == 0 and library.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 

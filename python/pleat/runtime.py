@@ -29,10 +29,10 @@ from pleat.script._parse import parse
 from pleat.tir.lowering import with_added_passes
 
 np = Lazy("numpy")
+nd = Lazy("pleat.nd")
 
 DEVICES = ("opencl", "cuda")
 TARGETS = ("llvm", "c", *DEVICES)
-DEVICE_LIBRARIES = {"opencl": "libOpenCL.so.1", "cuda": "libcuda.so.1"}
 LOADED = (".pleat", ".so", ".o")  # files that have what load_module reads; it comes through a linker
 SCALARS = "depend on values that only a run has"  # a message of driver/kernel_program.c
 PACKED = "packed"  # the result of a function that MakePackedAPI made: its kind and its value
@@ -44,7 +44,6 @@ def __getattr__(name):
     as objects, and `convert`, which makes expressions of Python numbers and strings."""
     if name in ("Device", "NDArray", "Tensor", "cpu", "cuda", "device", "empty", "from_dlpack", "opencl",
                 "tensor"):
-        from pleat import nd
         return getattr(nd, name)
     if name in ("load_param_dict", "load_param_dict_from_file", "save_param_dict", "save_param_dict_to_file"):
         from pleat import param_dict
@@ -220,9 +219,8 @@ def _type_text(element):
 
 def _check_device(value, target):
     """Raises for an array of another device than the one for which the target makes programs."""
-    from pleat.nd import DEVICE_TYPES, Device, Tensor
-    if isinstance(value, Tensor) and value.device.device_type not in (1, DEVICE_TYPES[target]):
-        raise ValueError(f"is on {value.device}, expected {Device(DEVICE_TYPES[target])}")
+    if isinstance(value, nd.Tensor) and value.device.device_type not in (1, nd.DEVICE_TYPES[target]):
+        raise ValueError(f"is on {value.device}, expected {nd.Device(nd.DEVICE_TYPES[target])}")
 
 
 def _check(parameter, tensor, sizes):
@@ -644,10 +642,10 @@ def copy_programs(files, path):
 def enabled(target):
     """Can programs be built for the target with this name, and run here? For a device, its library must be
     there; there are no other targets."""
-    if target not in DEVICE_LIBRARIES:
+    if target not in DEVICES:
         return target in ("cpu", *TARGETS)
     try:
-        return bool(ctypes.CDLL(DEVICE_LIBRARIES[target]))
+        return bool(nd.device_library(target))
     except OSError:
         return False
 
