@@ -625,10 +625,10 @@ static const char *assertion_text(Guarding *g, const Stmt *s) {
   const char *kind = has_parts ? message->args[0]->as.s : "RuntimeError";
   text_printf(&text, "%s: ", strcmp(kind, "RuntimeError") ? kind : "assertion failed");
   const Expr *parts = has_parts ? message->args[1] : NULL;
-  for (int i = 0; parts && i < parts->count; i++)
-    text_puts(&text, expr_text(parts->args[i])
-                         ? expr_text(parts->args[i])
-                         : script_expr_text(g->context, parts->args[i]));
+  for (int i = 0; parts && i < parts->count; i++) {
+    const char *string = expr_text(parts->args[i]);
+    text_puts(&text, string ? string : script_expr_text(g->context, parts->args[i]));
+  }
   if (message && message->op == EXPR_STRING) text_puts(&text, message->as.s);
   return text_string(&text);
 }
