@@ -637,17 +637,54 @@ def test_scans_of_several_states_and_with_reductions():
     s = te.create_schedule(H.op)
     s[product].reorder(k, product.op.axis[1])
     s[product].vectorize(product.op.axis[1])
+    inlined = te.create_schedule(H.op)
+    inlined[h1].split(h1.op.axis[1], 3)
+    read = te.create_schedule(H.op)
+    read[twice].compute_inline()  # no part of the scan: it depends on no state
+    with pytest.raises(ScheduleError, match="block 'product' cannot be inlined"):
+        refused = te.create_schedule(H.op)
+        refused[product].compute_inline()
+        pleat.lower(refused, [X, W, H, T])
     rng = np.random.default_rng(3)
     x, w = (rng.integers(-2, 3, e).astype("float32") for e in ((m, n), (n, n)))
     expected, sums = 2 * x, np.zeros(m, "float32")
     for t in range(2, m):
         expected[t] += expected[t - 2] @ w
         sums[t] = sums[t - 1] + expected[t].sum() + expected[0, 0]
-    for run in (pleat.build(s, [X, W, H, T], cache=False),
+    for run in (*(pleat.build(one, [X, W, H, T], cache=False) for one in (s, inlined, read)),
                 pleat.build(te.create_prim_func([X, W, H, T]), cache=False)):
         found, found_sums = np.zeros_like(x), np.zeros_like(sums)
         run(x, w, found, found_sums)
         assert np.array_equal(found, expected) and np.array_equal(found_sums, sums)
+
+
+@pytest.mark.parametrize("kept", [(), ("kept",), ("half", "kept"), ("half",)])
+def test_parts_of_a_step_are_computed_where_they_are_read(kept):
+    """A chain half -> kept -> update, of which each part may be inline, though the state changes between its blocks."""
+    m, n = 7, 5
+    X, state = te.placeholder((m, n), name="X"), te.placeholder((m, n), name="state")
+    first = te.compute((1, n), lambda t, i: X[t, i], name="first")
+    half = te.compute((m, n), lambda t, i: state[t - 1, n - 1 - i] * 0.5, name="half")
+    parts = te.compute((m, n), lambda t, i: (half[t, i] + X[t, i], half[t, i] * 4.0), name="kept")
+    k = te.reduce_axis((0, n), "k")
+    sums = te.compute((m,), lambda t: te.sum(parts[1][t, k], axis=k), name="sums")
+    update = te.compute((m, n), lambda t, i: parts[0][t, i] + sums[t], name="update")
+    S = te.scan(first, update, state, inputs=[X])
+    s = te.create_schedule(S.op)
+    for tensor in (half, parts[0]):
+        if tensor.op.name not in kept:
+            s[tensor].compute_inline()
+    if "kept" in kept:
+        s[parts[0]].split(parts[0].op.axis[1], 2)
+
+    def expected(x):
+        result = x.copy()
+        for t in range(1, m):
+            half = result[t - 1, ::-1] * np.float32(0.5)
+            result[t] = half + x[t] + (half * 4).sum()
+        return result
+    text = check(s, [X, S], expected)
+    assert [name in text for name in ("half", "kept_v0")] == [name in kept for name in ("half", "kept")]
 
 
 @pytest.mark.parametrize("sizes", [(7, 5), (1, 3), (2, 1)])

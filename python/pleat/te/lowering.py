@@ -38,7 +38,8 @@ class _Lowering:
 
     def __init__(self, schedule, args, name):
         outputs = [t for op in schedule.outputs for t in op._outputs]
-        inlined = [stage.origin_op for stage in schedule.stages if stage.attach_type == "inline"]
+        inlined = {stage.origin_op: _is_in_changes(schedule, stage) for stage in schedule.stages
+                   if stage.attach_type == "inline"}
         program, maker = made_program(args, outputs, name, inlined)
         self.schedule, self.sch = schedule, _Placed(program)
         self.loops, self.blocks, self.buffers = {}, {}, {}
@@ -60,7 +61,7 @@ class _Lowering:
             for step in stage.layouts:
                 self._at(step, self._walk_layout, stage)
         for stage in self.schedule.stages:
-            if stage.attach_type == "inline":
+            if stage.attach_type == "inline" and self.blocks[stage]:
                 self.sch.place = stage.attach_place
                 self.sch.compute_inline(self._block(stage))
         for stage in reversed(self.schedule.stages):
@@ -362,6 +363,12 @@ def _scope_of_loops(stage):
     """The memory that the threads of the loops around a stage imply; None where there are no threads."""
     threads = threads_around(stage)
     return "local" if any(t.startswith(("threadIdx", "vthread")) for t in threads) else "shared" if threads else None
+
+
+def _is_in_changes(schedule, stage):
+    """Does a step copy the tensor of a stage, or what it reads, or makes partial results of it?"""
+    return any(stage in (new, *step.arguments) or step.name == "cache_read" and (
+        step.arguments[0].op is stage.origin_op or stage in step.arguments[2]) for step, new in schedule.changes)
 
 
 def _axes(op):

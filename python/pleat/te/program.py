@@ -83,12 +83,19 @@ class _Maker:
         known = {id(b) for b in [*self.params, *self.allocated]}
         self.allocated += [b for b in map(self.buffer, op._outputs) if id(b) not in known]
 
+    def is_replaced(self, op):
+        """Is an operation a part of a scan whose value takes the place of its elements? A step on the blocks would
+        have to prove that no state changes between the two, which is so by the definition of a scan."""
+        return (op in self.scans and not self.inlined.get(op, True) and not op.reduce_axis
+                and not any(t in self.args for t in op._outputs))
+
     def recurrence(self, scan):
         """A loop over the steps of a scan, around those of its operations."""
         step = Var(scan.scan_axis.name, scan.scan_axis.dtype)
-        for op in [scan, *scan.body]:
+        stored = [op for op in scan.body if not self.is_replaced(op)]
+        for op in [scan, *stored]:
             self.allocate(op)
-        body = one_statement([self.nest(op, step) for op in scan.body])
+        body = one_statement([self.nest(op, step) for op in stored])
         extent = scan.scan_axis.dom.extent
         return nodes.For(step, const(0, step.dtype), extent, SERIAL, body)
 
@@ -164,9 +171,13 @@ class _Block:
         return self.named.get(node) if isinstance(node, IterVar) else None
 
     def _behind(self, node):
-        if isinstance(node, TensorLoad):
-            return nodes.BufferLoad(self.maker.buffer(node.producer), node.indices)
-        return None
+        if not isinstance(node, TensorLoad):
+            return None
+        op = node.producer.op
+        if self.maker.is_replaced(op):
+            element = op.body[node.producer.value_index]
+            return self.value(substitute(element, dict(zip(op.axis, node.indices))))
+        return nodes.BufferLoad(self.maker.buffer(node.producer), node.indices)
 
     def value(self, expression):
         """An expression of tensors over the axes as one of buffers over the block's variables."""
@@ -225,16 +236,17 @@ class _ReductionBlock(_Block):
         return body
 
 
-def made_program(args, outputs=(), name="main", inlined=()):
+def made_program(args, outputs=(), name="main", inlined=None):
     """(PrimFunc, maker): the program of arguments, and what made it: maker.blocks has the names of the
     blocks of each operation by its id, and maker.buffers the buffers by their tensors. The operations
     are those of the arguments and of further outputs. Elements of the operations `inlined` are read
-    from buffers of their own where a tensor of them is an argument."""
+    from buffers of their own where a tensor of them is an argument, and those that are parts of a scan are
+    replaced by their values, unless the dictionary says that steps copy them."""
     args = list(args) if isinstance(args, (list, tuple)) else [args]
     for arg in args:
         if not isinstance(arg, (Tensor, Var)):
             raise TypeError(f"an argument is a tensor or a variable, not {type(arg).__name__}")
-    maker = _Maker(args, inlined)
+    maker = _Maker(args, inlined or {})
     tensors = maker.args + [t for t in outputs if t not in maker.args]
     operations = operations_of(tensors)
     for op in operations:
