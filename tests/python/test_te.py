@@ -192,6 +192,30 @@ def test_elements_that_do_not_count():
     assert np.array_equal(b, [a[i, :i * 4].sum() for i in range(3)])
 
 
+@pytest.mark.parametrize("begin, end", [(lambda i: 0, lambda i: i), (lambda i: i // 2, lambda i: i + 1),
+                                        (lambda i: 3, lambda i: 5 - i)])
+def test_ranges_of_reductions_that_depend_on_the_index(begin, end):
+    n = te.var("n")
+    for extent in (1, 11) if begin(0) == 3 else (1, 11, n):
+        A = te.placeholder((11 if begin(0) == 3 else extent,), name="A")
+
+        def element(i):
+            k = te.reduce_axis((begin(i), end(i)), "k")
+            return te.sum(A[k], axis=k)
+        B = te.compute((extent,), element, name="B")
+        size = 6 if extent is n else extent
+        a, b = numbers(*(size if e is n else e for e in A.shape)), numbers(size)
+        spans = [(int(begin(i)), int(end(i))) for i in range(size)]
+        expected = [a[low:high].sum() if low < high else 0 for low, high in spans]
+        run([A, B], a, b)
+        assert np.array_equal(b, expected)
+        s = te.create_schedule(B.op)
+        s[s.cache_write(B, "local")].split(B.op.reduce_axis[0], 3)
+        b[:] = 9
+        pleat.build(s, [A, B], cache=False)(a, b)
+        assert np.array_equal(b, expected)
+
+
 def test_first_values():
     A, k = te.placeholder((3, 11), name="A"), te.reduce_axis((0, 11), "k")
     bias = te.placeholder((3,), name="bias")
@@ -306,8 +330,11 @@ def test_what_is_refused():
         te.compute((3,), lambda i: te.sum(A[i, k], axis=k) + 1.0)
     with pytest.raises(pleat.PleatError, match="the outputs are not the results of one reduction"):
         te.compute((3,), lambda i: (te.sum(A[i, k], axis=k), A[i, 0]))
-    with pytest.raises(pleat.PleatError, match="the range of a reduction depends on the axis i"):
-        te.compute((3,), lambda i: te.sum(A[i, k], axis=te.reduce_axis((0, i), "r")))
+    with pytest.raises(pleat.PleatError, match="B: the range of r depends on an axis, and has no largest one"):
+        index = te.placeholder((3,), "int32")
+        te.compute((3,), lambda i: te.sum(A[i, k], axis=te.reduce_axis((0, index[i]), "r")), name="B")
+    with pytest.raises(pleat.PleatError, match="the range of r depends on an axis of the same reduction"):
+        te.compute((3,), lambda i: te.sum(A[i, k], axis=[k, te.reduce_axis((0, k), "r")]))
     with pytest.raises(ValueError, match="A has 2 axes, 3 indices were given"):
         A[0, 1, 2]
     with pytest.raises(TypeError, match="an index of A is of type float32"):

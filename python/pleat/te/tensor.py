@@ -336,17 +336,52 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     several = isinstance(body, (list, tuple))
     body = [as_expression(b) for b in (body if several else [body])]
     _check_body(body, name)
+    if isinstance(body[0], Reduce):
+        body = _with_fixed_ranges(body, axis, name)
     op = ComputeOp(name, axis, body, shape, tag, attrs)
     return op.output(0) if len(body) == 1 else tuple(op._outputs)
 
 
-def _check_domains(axes, name):
-    def visit(node):
-        if isinstance(node, IterVar):
-            raise PleatError(f"{name}: the range of a reduction depends on the axis {node!r}; reduce over "
+def _is_over(expression, axes):
+    """Does an expression depend on axes?"""
+    found = []
+    post_order_visit(expression, lambda node: found.append(node) if node in axes else None)
+    return bool(found)
+
+
+def _with_fixed_ranges(body, axis, name):
+    """A reduction of which the ranges do not depend on the data axes: where one did, the axis gets the largest
+    range, and a condition chooses the elements in the former one."""
+    from pleat.arith import Analyzer
+    conditions = [] if body[0].condition is None else [body[0].condition]
+    for one in body[0].axis:
+        begin, end = one.dom.min, one.dom.min + one.dom.extent
+        if any(_is_over(e, body[0].axis) for e in (begin, end)):
+            raise PleatError(f"{name}: the range of {one!r} depends on an axis of the same reduction; reduce over "
                              "a larger range, and give a condition, where=…")
-    for axis in axes:
-        post_order_visit(axis.dom, visit)
+        if any(_is_over(e, axis) for e in (begin, end)):
+            one.dom = _largest_range(begin, end, axis, f"{name}: the range of {one!r}")
+            conditions += [one >= begin] if _is_over(begin, axis) else []
+            conditions += [one < Analyzer().simplify(end)] if _is_over(end, axis) else []
+    if len(conditions) > (body[0].condition is not None):
+        body = [b.with_fields(condition=functions.all(*conditions)) for b in body]
+    return body
+
+
+def _largest_range(begin, end, axis, what):
+    """The range from the least begin to the greatest end for all indices; not empty, so that a reduction of nothing
+    has its identity."""
+    from pleat.arith import Analyzer
+    from pleat.arith.int_set import IntervalSet, neg_inf, pos_inf
+    domains = {a: IntervalSet(a.dom.min, a.dom.min + a.dom.extent - 1) for a in axis}
+    analyzer, least, most = Analyzer(), neg_inf(), pos_inf()
+    if not tensors_in([begin, end]):
+        least = analyzer.int_set(begin, domains).min_value
+        most = analyzer.int_set(end, domains).max_value
+    if least is neg_inf() or most is pos_inf():
+        raise PleatError(f"{what} depends on an axis, and has no largest one that is known; reduce over a larger "
+                         "range, and give a condition, where=…")
+    return Range(analyzer.simplify(least), analyzer.simplify(functions.max(most, least + 1)))
 
 
 def _check_body(body, name):
@@ -357,7 +392,6 @@ def _check_body(body, name):
                    for i, b in enumerate(body))
         if not same or len(body) != len(body[0].source):
             raise PleatError(f"{name}: the outputs are not the results of one reduction")
-        _check_domains(body[0].axis, name)
         return
 
     def visit(node):
