@@ -126,14 +126,20 @@ class _Lowering:
         made = self.sch.cache_read(blocks[0], reads.index(buffer), scope, **options)
         self._made(new, made)
 
-    def _cache_write(self, new, stage, scope):
+    def _cache_write(self, new, stage, scope, index_map):
         blocks, old, found = self.blocks[stage], self.buffers[stage.origin_op], self._block_nodes()
         copies = [self.sch.cache_write(block, at, scope)
                   for block in blocks for at in range(len(found[block.name].writes))]
         self._made(new, *blocks)
         self.blocks[stage], self.buffers[stage.origin_op] = copies, old
         self._put_together(copies)
-        if stage in self.variables:
+        if index_map is not None:
+            self.variables.pop(stage, None)
+            self.sch.transform_layout(blocks[0], self.buffers[new.origin_op][0], index_map, rewrite_loops=True)
+            if len(self.sch.get_loops(blocks[0])) != len(_axes(new.op)):
+                raise ScheduleError(f"{new.op.name}: the loops that compute it do not run over the whole tensor, so they "
+                                    "cannot follow the steps before cache_write; cache_write comes before them")
+        elif stage in self.variables:
             renamed = dict(zip(_axes(stage.origin_op), _axes(new.origin_op)))
             self.variables[new] = [renamed[a] for a in self.variables.pop(stage)]
 

@@ -18,7 +18,7 @@ from pleat.te.tensor import (DATA_PARALLEL, REDUCE, ComputeOp, ExternOp, IterVar
                              Reduce, ScanOp, Tensor, TensorLoad, as_extent)
 from pleat.tir import op as functions
 from pleat.tir.index_map import IndexMap
-from pleat.tir.nodes import IntImm, Range
+from pleat.tir.nodes import IntImm, Range, const
 from pleat.tir.schedule import ScheduleError, TensorIntrin
 from pleat.tir.stmt_functor import post_order_visit, substitute
 
@@ -85,6 +85,12 @@ def _with_axes(body, axes, sources=None):
             for b in body]
 
 
+def _is_exact(parent, inner):
+    """Do the parts of a split have as many iterations as the loop itself, as far as numbers say so?"""
+    whole, factor = _extent(parent), _extent(inner)
+    return isinstance(whole, int) and isinstance(factor, int) and whole % factor == 0
+
+
 def _values(steps, axes):
     """The value of each axis over the loops that steps made of these, and the conditions under which
     the values of split axes are in range."""
@@ -93,13 +99,42 @@ def _values(steps, axes):
         if step.name == "split":
             parent, (outer, inner) = step.arguments[0], step.results
             values[parent] = values.get(outer, outer) * _extent(inner) + values.get(inner, inner)
-            conditions.append(values[parent] < _extent(parent))
+            if not _is_exact(parent, inner):
+                conditions.append(values[parent] < _extent(parent))
         elif step.name == "fuse":
             rest = values.get(step.results[0], step.results[0])
             for axis in reversed(step.arguments[0][1:]):
                 values[axis], rest = rest % _extent(axis), rest // _extent(axis)
             values[step.arguments[0][0]] = rest
     return {axis: values.get(axis, axis) for axis in axes}, conditions
+
+
+def _place_of_loops(steps, axes, loops):
+    """The function from an index over the axes to the values of the loops that steps made of them."""
+    def place(*index):
+        values = dict(zip(axes, index))
+        for step in steps:
+            if step.name == "split":
+                parent, (outer, inner) = step.arguments[0], step.results
+                values[outer], values[inner] = values[parent] // _extent(inner), values[parent] % _extent(inner)
+            elif step.name == "fuse":
+                first, *others = step.arguments[0]
+                fused = values[first]
+                for axis in others:
+                    fused = fused * _extent(axis) + values[axis]
+                values[step.results[0]] = fused
+        return [values[loop] for loop in loops]
+    return place
+
+
+def _where(body, conditions):
+    """A body whose elements count where conditions hold, and are 0 elsewhere."""
+    if not conditions:
+        return body
+    if not isinstance(body[0], Reduce):
+        return [functions.if_then_else(functions.all(*conditions), b, const(0, b.dtype)) for b in body]
+    given = [] if body[0].condition is None else [body[0].condition]
+    return [b.with_fields(condition=functions.all(*given, *conditions)) for b in body]
 
 
 def _axis(name, extent, like):
@@ -354,6 +389,21 @@ class Stage:
                                 "two elements would have one place")
         return list(layout.physical_shape)
 
+    def _loops_of_copy(self):
+        """The loops over the data, as the axes of a copy that cache_write makes. Refuses steps that it would drop."""
+        kinds = {step.name for step in self.steps} - {"split", "fuse", "reorder"}
+        data = [a for a in self.leaf_iter_vars if a.iter_type == DATA_PARALLEL]
+        if not self.steps:
+            return list(self.op.axis)
+        if kinds or len(self.leaf_iter_vars) != len(data) + len(self.op.reduce_axis):
+            self._refuse("before cache_write, its loops over the data may be split, fused and reordered; other steps "
+                         "come behind it")
+        in_steps = any(self.origin_op in scan.body for scan in self._scans())
+        if self.layouts or self.op.num_outputs > 1 or in_steps:
+            self._refuse("cache_write comes before the other steps of a stage that has a layout, several tensors, or a "
+                         "place in the steps of a scan")
+        return data
+
     def _walks_data(self):
         """Are the data axes loops of this stage, and has no step changed or marked them?"""
         if isinstance(self.op, PlaceholderOp):
@@ -470,23 +520,30 @@ class Schedule:
     def cache_write(self, tensor, scope):
         """Computes a tensor in another memory, and copies it: the result is the tensor in the other
         memory, whose stage has the computation; the stage of the tensor is the copy. Takes a list of
-        all tensors of an operation, too, and then returns a list."""
+        all tensors of an operation, too, and then returns a list. Where loops over the data were split,
+        fused or reordered, the result has these loops as axes, in their order, and the copy none of them."""
         several = isinstance(tensor, (list, tuple))
         tensors = list(tensor) if several else [tensor]
         stage = self[tensors[0]]
         stage._not_of_a_scan("cache_write")
-        if stage.steps or stage.layouts:
-            stage._refuse("cache_write comes before the other steps of a stage")
         old = stage.op
         if not isinstance(old, ComputeOp) or tensors != [stage.origin_op.output(i) for i in range(old.num_outputs)]:
             stage._refuse("cache_write takes a computed tensor with an operation of its own, or all tensors of one")
-        axes = [copied(a, f"{a.name}.c") for a in old.axis]
-        op = stage_op(f"{old.name}.{scope}", axes,
-                      _with_axes(old.body, dict(zip(old.axis, axes))))
+        data = stage._loops_of_copy()
+        axes = [copied(a, f"{a.name}.c") for a in data]
+        values, conditions = _values(stage.steps, old.axis)
+        leaves = dict(zip(data, axes))
+        body = _with_axes(old.body, {axis: substitute(value, leaves) for axis, value in values.items()})
+        op = stage_op(f"{old.name}.{scope}", axes, _where(body, [substitute(c, leaves) for c in conditions]))
         new = self._insert(self.stages.index(stage), op)
         made = [op.output(i) for i in range(op.num_outputs)]
-        self._replace(stage, stage_op(old.name, old.axis, [one(*old.axis) for one in made]))
-        self.changes.append((Step("cache_write", (stage, scope)), new))
+        place = _place_of_loops(stage.steps, old.axis, data)
+        index_map = IndexMap.from_func(place, ndim=len(old.axis)) if stage.steps else None
+        layout_axes = list(stage.data_axes) if stage.layouts else None
+        self._replace(stage, stage_op(old.name, old.axis, [one(*place(*old.axis)) for one in made]))
+        if layout_axes is not None:  # the copy walks the memory of the tensor
+            stage.data_axes, stage.leaf_iter_vars = layout_axes, list(layout_axes)
+        self.changes.append((Step("cache_write", (stage, scope, index_map)), new))
         return made if several else made[0]
 
     def rfactor(self, tensor, axis, factor_axis=0):
