@@ -379,9 +379,19 @@ static void next(Lexer *lexer) {
     token(lexer);
 }
 
+// Takes memory for as many tokens as dense text has, so that the array is seldom moved. What is not
+// used is not written either.
+static void reserve_tokens(Lexer *lexer) {
+  enum { BYTES_OF_TOKEN = 2, MOST_RESERVED = 1 << 20 };
+  TokenArray *tokens = &lexer->tokens;
+  tokens->capacity = MIN_OF(lexer->size / BYTES_OF_TOKEN, (int32_t)MOST_RESERVED);
+  tokens->items = arena_take(lexer->arena, sizeof(Token) * (size_t)tokens->capacity);
+}
+
 TokenArray py_tokens(Context *context, Arena *arena, const SourceFile *file) {
   Lexer *lexer = arena_new(arena, Lexer);
   *lexer = (Lexer){context, arena, file, .size = (int32_t)file->size, .indent_count = 1};
+  reserve_tokens(lexer);
   if (lexer->size >= 3 && !memcmp(file->text, "\xEF\xBB\xBF", 3)) lexer->at = 3;
   line_start(lexer);
   do {
