@@ -591,8 +591,8 @@ typedef struct PleatWriteOptions {
                         * up to 1 MiB */
   int openmp;          /* not 0: parallel loops of C are written for -fopenmp */
   int lowered;         /* not 0: TVMScript as the code generators read it, not as scheduled */
-  int annotate;        /* not 0: .py and .ll have the logical accesses that flat ones came from,
-                        * which C has always */
+  int annotate;        /* not 0: .py, .ll and .s have the logical accesses that flat ones came
+                        * from, which C has always */
 } PleatWriteOptions;
 
 /* Compiles a model or the tensor programs of a file, and writes what the ending of `path` says:

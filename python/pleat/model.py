@@ -789,7 +789,7 @@ def write(model, path, *, target=None, weights=None, openmp=False, lowered=False
     weights: "inside" the file of code or "beside" it; None: inside up to 1 MiB
     openmp:  parallel loops of C are written for -fopenmp
     lowered: TVMScript as the code generators read it, not as scheduled
-    annotate: .py and .ll have the logical accesses that flat ones came from, as .c has always
+    annotate: .py, .ll and .s have the logical accesses that flat ones came from, as .c has always
     The other options are those of Model. Returns the list of warnings."""
     if os.fspath(path).endswith(".ptx"):
         find_nvrtc()

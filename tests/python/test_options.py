@@ -167,6 +167,7 @@ ROWS = [
                                        "lowered": None, "annotate": None}),
     ("compile", "kernel.py -o kernel.out.py --lowered", {"annotate": None}),
     ("compile", "kernel.py -o kernel.ll", {"annotate": None}),
+    ("compile", "kernel.py -o kernel.s", {"annotate": None}),
     ("compile", "net.onnx -o made.pleat", {"target": "llvm", "emit-weights": "beside",
                                            "openmp": None, "lowered": None, "annotate": None}),
     ("compile", "open.onnx -o open.c", {"dim": "n=4", "input-shape": "x=4x3", "input": "x=n.npy"}),

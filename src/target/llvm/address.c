@@ -306,13 +306,8 @@ static void scatter(Emit *emit, Buffer *buffer, Expr *index, const char *value, 
 static const char *access_metadata(Emit *emit, const Stmt *s) {
   const char *accesses = emit->module->annotate ? script_logical_text(emit->context, s) : "";
   if (!*accesses) return "";
-  int number = emit->module->next++;
-  Text *text = &emit->module->metadata;
-  text_printf(text, "!%d = !{!\"", number);
-  for (const char *c = accesses; *c; c++)
-    text_printf(text, *c == '"' || *c == '\\' ? "\\%02X" : "%c", *c);
-  text_puts(text, "\"}\n");
-  return arena_printf(emit->arena, ", !pleat.access !%d", number);
+  return emit->module->positions ? llvm_access_position(emit->module, accesses)
+                                 : llvm_access_note(emit->module, accesses);
 }
 
 void emit_store(Emit *emit, const Stmt *s) {

@@ -141,6 +141,14 @@ static void drop_result(Job *job) {
   job->printed = NULL;
 }
 
+static void add_code(Context *context, const Job *job, bool annotate, Text *out) {
+  const char *code = job->api->GetBufferStart(job->code);
+  if (annotate && job->output == LLVM_OUTPUT_ASSEMBLY)
+    llvm_comment_accesses(&context->scratch, code, out);
+  else
+    text_append(out, code, job->api->GetBufferSize(job->code));
+}
+
 bool llvm_compile(Context *context, const LlvmApi *api, const char *name, const char *text,
                   const TargetOptions *options, LlvmOutput output, Text *out) {
   Job job = {.api = api,
@@ -149,7 +157,7 @@ bool llvm_compile(Context *context, const LlvmApi *api, const char *name, const 
              .text = text,
              .output = output};
   run_job(&job);
-  if (job.code) text_append(out, api->GetBufferStart(job.code), api->GetBufferSize(job.code));
+  if (job.code) add_code(context, &job, options->annotate, out);
   if (job.printed) text_puts(out, job.printed);
   drop_result(&job);
   return !job.message[0] || diag_error(context, (SourcePos){NULL}, "%s: %s", name, job.message);
@@ -334,6 +342,7 @@ bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *op
   const char *why;
   const LlvmApi *api = llvm_api(&why);
   if (!api) return diag_error(context, (SourcePos){NULL}, "target llvm: %s", why);
-  const char *text = llvm_module_text(context, unit, options, NULL);
-  return llvm_compile(context, api, unit->name, text, options, llvm_output_of(ending), out);
+  LlvmOutput output = llvm_output_of(ending);
+  const char *text = llvm_module_text(context, unit, options, NULL, output);
+  return llvm_compile(context, api, unit->name, text, options, output, out);
 }

@@ -7,8 +7,6 @@
 #include "target/llvm/emit.h"
 #include "target/llvm/rows.h"
 
-typedef enum LlvmOutput { LLVM_OUTPUT_TEXT, LLVM_OUTPUT_ASSEMBLY, LLVM_OUTPUT_OBJECT } LlvmOutput;
-
 // One thread lowers, in a third of the time that LLVM takes for the same kernel, so more threads
 // would wait for it.
 enum { LLVM_MAX_THREADS = 4 };

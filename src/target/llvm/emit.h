@@ -6,6 +6,8 @@
 
 #include "target/llvm/program.h"
 
+typedef enum LlvmOutput { LLVM_OUTPUT_TEXT, LLVM_OUTPUT_ASSEMBLY, LLVM_OUTPUT_OBJECT } LlvmOutput;
+
 // A module that is being written.
 typedef struct LlvmModule {
   Context *context;
@@ -19,7 +21,11 @@ typedef struct LlvmModule {
   const HostMachine *machine;
   TargetFeatures features;
   TargetReport *report;
-  bool annotate; // stores name logical accesses
+  bool annotate;  // stores name logical accesses
+  bool positions; // by debug information, which assembly keeps
+  struct {
+    int unit, file, type, function; // numbers of metadata; `function` is the one being written
+  } position;
   bool local;    // the functions of regions are seen in this module only
 } LlvmModule;
 
@@ -106,10 +112,19 @@ void llvm_add_host_support(LlvmModule *module, const LlvmPrograms *whole);
 void llvm_add_call(Emit *emit, const LlvmPrograms *whole, const TargetProgram *program);
 void llvm_add_fault(LlvmModule *module);
 
+// located.c. What names the accesses of a store in the text of LLVM, or their positions, for
+// functions, calls of them, and stores; "" where the module has no positions.
+const char *llvm_access_note(LlvmModule *module, const char *accesses);
+const char *llvm_access_position(LlvmModule *module, const char *accesses);
+const char *llvm_function_position(LlvmModule *module, const char *name);
+const char *llvm_call_position(LlvmModule *module);
+// Copies assembly, in which comments take the place of positions.
+void llvm_comment_accesses(Arena *arena, const char *assembly, Text *out);
+
 // module.c. The text of the unit in the scratch arena, with the functions of the programs unless
-// `whole` is NULL; the unit then has all their kernels.
+// `whole` is NULL; the unit then has all their kernels. What will be made of it is `output`.
 Emit llvm_emit_new(LlvmModule *module);
 const char *llvm_module_text(Context *context, const TargetUnit *unit, const TargetOptions *options,
-                             const LlvmPrograms *whole);
+                             const LlvmPrograms *whole, LlvmOutput output);
 
 #endif

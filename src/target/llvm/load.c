@@ -102,7 +102,7 @@ bool llvm_load_add(TargetLoading *generic, LowerKernel *kernel) {
   TargetUnit alone = {"kernel", &kernel, 1};
   TargetOptions of_it = generic->options;
   if (of_it.kernels) of_it.kernels += loading->count++;
-  const char *text = llvm_module_text(generic->context, &alone, &of_it, NULL);
+  const char *text = llvm_module_text(generic->context, &alone, &of_it, NULL, LLVM_OUTPUT_OBJECT);
   NamedText named = name_by_digest(generic->context, text, kernel->func->name);
   name_regions(loading, kernel, named.name);
   if (!seen_before(loading, &named.digest))

@@ -108,18 +108,20 @@ static void module_add_region(LlvmModule *module, const LowerKernel *kernel,
   Parameters parameters = pass_arguments(&wrapper, &body, kernel);
   bind_range(&body, region);
   Stmt *legal = target_legalize(module->context, region->body, &module->features, module->report);
+  const char *body_position = llvm_function_position(module, region->name);
   emit_place_coefficients(&body, legal);
   emit_stmt(&body, legal);
+  const char *position = llvm_function_position(module, region->name);
   text_printf(&module->functions,
-              "define %svoid @%s(ptr %%args, i64 %%begin, i64 %%end) #0 {\nentry:\n%s"
-              "  tail call void @%s.body(%si64 %%begin, i64 %%end)\n  ret void\n}\n",
-              module->local ? "internal " : "", region->name, text_string(&wrapper.body),
-              region->name, text_string(&parameters.call));
+              "define %svoid @%s(ptr %%args, i64 %%begin, i64 %%end) #0 %s{\nentry:\n%s"
+              "  tail call void @%s.body(%si64 %%begin, i64 %%end)%s\n  ret void\n}\n",
+              module->local ? "internal " : "", region->name, position, text_string(&wrapper.body),
+              region->name, text_string(&parameters.call), llvm_call_position(module));
   text_printf(&module->functions,
-              "define internal void @%s.body(%si64 %%begin, i64 %%end) #0 {\nentry:\n%s%s"
+              "define internal void @%s.body(%si64 %%begin, i64 %%end) #0 %s{\nentry:\n%s%s"
               "  ret void\n}\n",
-              region->name, text_string(&parameters.definition), text_string(&body.entry),
-              text_string(&body.body));
+              region->name, text_string(&parameters.definition), body_position,
+              text_string(&body.entry), text_string(&body.body));
 }
 
 static void add_programs(LlvmModule *module, const LlvmPrograms *whole) {
@@ -137,7 +139,7 @@ static void add_programs(LlvmModule *module, const LlvmPrograms *whole) {
 }
 
 const char *llvm_module_text(Context *context, const TargetUnit *unit, const TargetOptions *options,
-                             const LlvmPrograms *whole) {
+                             const LlvmPrograms *whole, LlvmOutput output) {
   Arena *arena = &context->scratch;
   LlvmModule module = {.context = context, .arena = arena, .machine = options->machine};
   module.features = target_features(options->machine);
@@ -151,6 +153,7 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit, const Tar
   module.coefficients = map_new(arena);
   module.local = whole != NULL;
   module.annotate = options->annotate;
+  module.positions = options->annotate && output == LLVM_OUTPUT_ASSEMBLY;
   for (int k = 0; k < unit->kernel_count; k++) {
     TargetReport before = *module.report;
     for (int t = 0; t < unit->kernels[k]->region_count; t++)

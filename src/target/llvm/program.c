@@ -63,10 +63,10 @@ static bool write_code(Context *context, FileSet *files, const LlvmPrograms *who
   const LlvmApi *api = llvm_api(&why);
   if (!api) return diag_error(context, (SourcePos){NULL}, "target llvm: %s", why);
   TargetUnit unit = whole_unit(&context->scratch, whole);
-  const char *text = llvm_module_text(context, &unit, &options->target, whole);
   bool shared = !strcmp(ending, ".so");
   Text bytes = text_new(&context->scratch);
   LlvmOutput output = shared ? LLVM_OUTPUT_OBJECT : llvm_output_of(ending);
+  const char *text = llvm_module_text(context, &unit, &options->target, whole, output);
   if (!llvm_compile(context, api, unit.name, text, &options->target, output, &bytes)) return false;
   if (shared) return link_shared(context, files, &bytes, ".o", "", path);
   return file_set_write(files, path, bytes.data, bytes.size);
