@@ -15,17 +15,6 @@ static const char *base_name(const BlockVar *v) {
   return v->var->as.var->name;
 }
 
-// Makes the window the whole domain when it is at least as large.
-static void settle_window(Move *move, const BlockVar *v, Window *window) {
-  int64_t extent, domain;
-  window->whole |= window->min == v->min && window->extent == v->extent;
-  bool fixed = !window->whole && expr_as_int(window->extent, &extent);
-  if (fixed && expr_as_int(v->extent, &domain) && extent >= domain) window->whole = true;
-  if (!window->whole) return;
-  window->min = v->min;
-  window->extent = v->extent;
-}
-
 // Adds to the condition that the variable's value is within its domain, and before `end` where that
 // is given and comes first.
 static Expr *limited(Move *move, const BlockVar *v, Expr *end, Expr *condition) {
@@ -334,124 +323,7 @@ static bool finish_move(Move *move, Stmt *nest, int at) {
   return keeps_kinds(move);
 }
 
-// The window of axis `d` of a region, with a constant extent where a bound is known.
-static Window window_of(Move *move, const Region *region, int d) {
-  Window w = {false, analyzer_simplify(move->analyzer, region->min[d]),
-              analyzer_simplify(move->analyzer, region->extent[d])};
-  int64_t low, high;
-  if (w.extent->op != EXPR_INT && analyzer_const_bounds(move->analyzer, w.extent, &low, &high))
-    w.extent = expr_index(move->schedule->context, high);
-  return w;
-}
-
 // ---- compute_at ------------------------------------------------------------------------------
-
-// The region of the buffer that is read below the loop; false when it is not read.
-static bool needed_regions(Move *move, const AccessArray *accesses, const Buffer *buffer,
-                           Region *out) {
-  bool any = false;
-  for (int i = 0; i < accesses->count; i++) {
-    const Access *a = &accesses->items[i];
-    if (a->write || !buffers_alias(a->buffer, buffer)) continue;
-    Region region = {a->buffer, a->min, a->extent};
-    *out = any ? region_union(move->analyzer, out, &region) : region;
-    any = true;
-  }
-  return any;
-}
-
-// Where only one access reads the elements, and its predicate ends them along axis `d` at a place
-// that is the same for all iterations below the loop: that end. NULL otherwise.
-static Expr *needed_end(Move *move, const AccessArray *accesses, const Buffer *buffer, int d) {
-  Context *context = move->schedule->context;
-  const Access *only = NULL;
-  ExprArray conjuncts = {0};
-  for (int i = 0; i < accesses->count; i++) {
-    const Access *a = &accesses->items[i];
-    if (a->write || !buffers_alias(a->buffer, buffer)) continue;
-    if (only || a->buffer != buffer || !a->points) return NULL;
-    only = a;
-  }
-  if (!only || expr_is_true(only->block->predicate)) return NULL;
-  expr_conjuncts(context, only->block->predicate, &conjuncts);
-  for (int i = 0; i < conjuncts.count; i++) {
-    Expr *end = predicate_end(move->analyzer, context, conjuncts.items[i], only->points[d]);
-    bool inside = !end;
-    for (int k = 0; k < only->inner_count && !inside; k++)
-      inside = expr_uses(end, only->inner[k].var);
-    if (!inside) return end;
-  }
-  return NULL;
-}
-
-// The elements along an axis that an execution writes: from v * size + first on for a variable v,
-// or down from there where they are mirrored, at most `size` elements.
-typedef struct WrittenTile {
-  int64_t size, extent;
-  Expr *first;
-  bool mirrored;
-} WrittenTile;
-
-// False where axis `d` of the region is not written so, by constant numbers.
-static bool written_tile(Move *move, const Region *write, int d, Expr *v, WrittenTile *tile) {
-  Context *context = move->schedule->context;
-  Expr *min = write->min[d], *zero = expr_int(context, v->type, 0);
-  Expr *at_one, *again;
-  int64_t first, second;
-  Map map = map_new(&context->arena);
-  if (!expr_uses(min, v) || !expr_as_int(write->extent[d], &tile->extent)) return false;
-  map_put(&map, v, zero);
-  tile->first = analyzer_simplify(move->analyzer, substitute_expr(context, min, &map));
-  map_put(&map, v, expr_int(context, v->type, 1));
-  at_one = analyzer_simplify(move->analyzer, substitute_expr(context, min, &map));
-  if (!expr_as_int(tile->first, &first) || !expr_as_int(at_one, &second)) return false;
-  tile->size = second - first;
-  again =
-      expr_add(context, expr_mul(context, v, expr_int(context, v->type, tile->size)), tile->first);
-  if (!analyzer_prove_equal(move->analyzer, min, again)) return false;
-  tile->mirrored = tile->size < 0;
-  if (tile->mirrored) tile->size = -tile->size;
-  return tile->extent >= 1 && tile->extent <= tile->size;
-}
-
-// The values of the variable whose tiles the window has elements of.
-static Window tiles_of(Move *move, Window w, const WrittenTile *tile) {
-  Context *context = move->schedule->context;
-  DType type = w.extent->type;
-  int64_t size = tile->size;
-  Expr *last = expr_add(context, tile->first, expr_int(context, type, tile->extent));
-  Expr *from = tile->mirrored ? expr_sub(context, last, expr_add(context, w.min, w.extent))
-                              : expr_sub(context, w.min, tile->first);
-  Expr *by = expr_int(context, from->type, size), *zero = expr_int(context, from->type, 0);
-  from = analyzer_simplify(move->analyzer, from);
-  bool aligned = analyzer_prove_equal(move->analyzer, expr_floor_mod(context, from, by), zero);
-  Expr *more = expr_int(context, type, size - (aligned ? 1 : 2));
-  Expr *count =
-      expr_floor_div(context, expr_add(context, w.extent, more), expr_int(context, type, size));
-  if (!aligned) count = expr_add(context, count, expr_int(context, count->type, 1));
-  return (Window){false, analyzer_simplify(move->analyzer, expr_floor_div(context, from, by)),
-                  analyzer_simplify(move->analyzer, count), NULL};
-}
-
-static void producer_windows(Move *move, const Region *write, const AccessArray *accesses,
-                             const Region *needed) {
-  for (int i = 0; i < move->moved->var_count; i++) {
-    const BlockVar *v = &move->moved->vars[i];
-    for (int d = 0; v->kind == ITER_SPATIAL && d < write->buffer->rank; d++) {
-      WrittenTile tile;
-      Window *w = &move->windows[i];
-      if (!written_tile(move, write, d, v->var, &tile)) continue;
-      if (write->min[d] != v->var) {
-        *w = tiles_of(move, window_of(move, needed, d), &tile);
-        settle_window(move, v, w);
-        continue;
-      }
-      *w = window_of(move, needed, d);
-      if (!move->complete) w->end = needed_end(move, accesses, write->buffer, d);
-      settle_window(move, v, w);
-    }
-  }
-}
 
 static bool accesses_disjoint(Context *context, Analyzer *analyzer, const Access *a,
                               const Access *b) {
@@ -574,23 +446,19 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   StmtArray blocks = {0};
   other_blocks(&move, &blocks);
   const Block *block = move.moved;
-  if (block->write_count != 1) return move_refuse(&move, "it does not write exactly one buffer");
+  if (!block->write_count) return move_refuse(&move, "it writes no buffer");
   const char *why;
   int first;
-  if (buffer_is_parameter(schedule, block->writes[0].buffer))
-    move.complete = "writes a parameter of the function";
+  for (int i = 0; i < block->write_count; i++)
+    if (buffer_is_parameter(schedule, block->writes[i].buffer))
+      move.complete = "writes a parameter of the function";
   if (!is_whole_computation(&move, &blocks) || !check_producer(&move, &blocks, &first) ||
       !covers_domain(&move))
     return false;
-  if (storage_is_opaque(schedule, block->writes[0].buffer, &why)) return move_refuse(&move, why);
-  AccessArray accesses = {0};
+  for (int i = 0; i < block->write_count; i++)
+    if (storage_is_opaque(schedule, block->writes[i].buffer, &why)) return move_refuse(&move, why);
   Stmt *body = path_end(&move.loop)->as.loop.body;
-  loop_accesses_of_threads(schedule, move.analyzer, &move.loop, block->writes[0].buffer->scope,
-                           &accesses);
-  Region needed;
-  if (!needed_regions(&move, &accesses, block->writes[0].buffer, &needed))
-    return move_refuse(&move, "no element of it is read there");
-  producer_windows(&move, &block->writes[0], &accesses, &needed);
+  if (!producer_windows(&move)) return false;
   if (!move_inputs_are_stored(&move, &blocks)) return false;
   Stmt *nest = moved_nest(&move, &why);
   if (!nest) return move_refuse(&move, why);
@@ -976,7 +844,7 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
     elsewhere |= has_other_values(&move, &blocks, block->reads[i].buffer);
   }
   for (int i = 0; i < block->var_count; i++)
-    settle_window(&move, &block->vars[i], &move.windows[i]);
+    window_settle(&move, &block->vars[i], &move.windows[i]);
   if (elsewhere) move.complete = "reads values that the loop does not write";
   if (move.partial) move.complete = "reduces a part in each iteration";
   Stmt *nest = moved_nest(&move, &why);

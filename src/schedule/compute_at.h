@@ -34,4 +34,23 @@ bool move_refuse(Move *move, const char *why);
 // later, or has changed. `blocks` are those of the function, and the windows are known.
 bool move_inputs_are_stored(Move *move, const StmtArray *blocks);
 
+// ---- move_windows.c ------------------------------------------------------------------------------
+
+// Makes the window of a variable the whole domain when it is at least as large.
+void window_settle(Move *move, const BlockVar *v, Window *window);
+// The window of axis `d` of a region, with a constant extent where a bound is known.
+Window window_of(Move *move, const Region *region, int d);
+// The elements along an axis that an execution writes: from v * size + first on for a variable v,
+// or down from there where they are mirrored, at most `size` elements.
+typedef struct WrittenTile {
+  int64_t size, extent;
+  Expr *first;
+  bool mirrored;
+} WrittenTile;
+// False where axis `d` of the region is not written so, by constant numbers.
+bool written_tile(Move *move, const Region *write, int d, Expr *v, WrittenTile *tile);
+// Finds the windows of the moved block, a producer, by the elements of its results that are read
+// below the loop. Refuses where none is read, or where the results are written at other indices.
+bool producer_windows(Move *move);
+
 #endif

@@ -84,7 +84,28 @@ def recurrence(rng):
     return [X, W, te.compute((m, n), lambda t, i: H[t, i] - 1.0, name="out")], expected
 
 
-GRAPHS = (matmul_relu, normalized_rows, convolution, transposed_twice, recurrence)
+def sums_and_greatest(rng):
+    """A reduction to two tensors, of which the readers read other elements."""
+    m, n = rng.choice((2, 5, 8, 13)), rng.choice(EXTENTS)
+    A, k = te.placeholder((m, n), name="A"), te.reduce_axis((0, n), "k")
+    both = te.comm_reducer(lambda a, b: (a[0] + b[0], te.max(a[1], b[1])), lambda s, t: (te.const(0, s), te.min_value(t)))
+    total, most = te.compute((m,), lambda i: both((A[i, k], A[i, k]), axis=k), name="both")
+    below = te.compute((m - 1,), lambda i: total[i] - most[i + 1], name="below")
+    return [A, te.compute((m - 1, n), lambda i, j: below[i] * A[i, j] + most[m - 1], name="out")], lambda a: (
+        (a.sum(1)[:-1] - a.max(1)[1:])[:, None] * a[:-1] + a[-1].max())
+
+
+def doubled_and_negated(rng):
+    """An operation of two elementwise tensors, whose readers read other elements."""
+    m, n = rng.choice((2, 5, 8, 13)), rng.choice(EXTENTS)
+    A = te.placeholder((m, n), name="A")
+    twice, less = te.compute((m, n), lambda i, j: (A[i, j] * 2.0, 1.0 - A[i, j]), name="pair")
+    return [A, te.compute((m - 1, n), lambda i, j: twice[i + 1, j] + less[i, n - 1 - j], name="out")], lambda a: (
+        a[1:] * 2 + (1 - a[:-1, ::-1]))
+
+
+GRAPHS = (matmul_relu, normalized_rows, convolution, transposed_twice, recurrence, sums_and_greatest,
+          doubled_and_negated)
 
 
 # ---- Steps ----------------------------------------------------------------------------------------

@@ -625,6 +625,31 @@ def test_copies_of_laid_out_tensors_and_what_comes_too_early():
             s.cache_write(C, "local")
 
 
+@pytest.mark.parametrize("m", [2, 7, 13])
+def test_all_results_of_a_stage_are_computed_at_a_loop(m):
+    """A reduction to two tensors is one block, two elementwise tensors are two; readers read other rows of each."""
+    A, k = te.placeholder((m, 5), name="A"), te.reduce_axis((0, 5), "k")
+    both = te.comm_reducer(lambda a, b: (a[0] + b[0], te.max(a[1], b[1])), lambda s, t: (te.const(0, s), te.min_value(t)))
+    total, most = te.compute((m,), lambda i: both((A[i, k], A[i, k]), axis=k), name="both")
+    twice, less = te.compute((m,), lambda i: (total[i] * 2.0, total[i] - most[i]), name="pair")
+    B = te.compute((m - 1,), lambda i: twice[i + 1] * less[i] + most[i], name="B")
+    for thread in (None, "blockIdx.x", "threadIdx.x"):
+        s = te.create_schedule(B.op)
+        outer, inner = s[B].split(B.op.axis[0], 4)
+        if thread:
+            s[B].bind(outer, te.thread_axis(thread))
+        s[twice].compute_at(s[B], outer)
+        s[total].compute_at(s[B], outer)
+        s[total].reorder(k, total.op.axis[0])
+        text = check(s, [A, B], lambda a: 2 * a.sum(1)[1:] * (a.sum(1) - a.max(1))[:-1] + a.max(1)[:-1])
+        scope = {None: None, "blockIdx.x": "shared", "threadIdx.x": "local"}[thread]
+        assert all((f'scope="{scope}"' if scope else "alloc_buffer") in line
+                   for line in text.splitlines() if "alloc_buffer" in line)
+    s = te.create_schedule(B.op)
+    s[total].set_scope("shared")
+    assert pleat.lower(s, [A, B]).script().count('scope="shared"') == 2
+
+
 # ---- Rolling buffers --------------------------------------------------------------------------------
 
 def pooled(rows, columns, window, stride=1):

@@ -281,6 +281,33 @@ static void test_compute_at(void **state) {
           "already an ancestor of block 'C'");
 }
 
+// One block writes two buffers, of which C reads different elements.
+static void test_compute_several_results_at(void **state) {
+  (void)state;
+  Context *context = context_new();
+  static const char program[] =
+      HEAD "def f(A: T.Buffer((13,), 'float32'), C: T.Buffer((12,), 'float32')):\n"
+           "    S = T.alloc_buffer((13,))\n"
+           "    P = T.alloc_buffer((%s,))\n"
+           "    for i in range(13):\n"
+           "        with T.block('both'):\n"
+           "            vi = T.axis.spatial(13, i)\n"
+           "            S[vi] = A[vi] + T.float32(1)\n"
+           "            P[%s] = A[vi] * T.float32(3)\n"
+           "    for i in range(12):\n"
+           "        with T.block('C'):\n"
+           "            vi = T.axis.spatial(12, i)\n"
+           "            C[vi] = S[vi] - P[vi + 1]\n";
+  static const char steps[] = "i, = sch.get_loops('C')\no, n = sch.split(i, factors=[None, 5])\n"
+                              "sch.compute_at('both', o)\n";
+  made(arena_printf(&context->arena, program, "13", "vi"), steps);
+  refused(arena_printf(&context->arena, program, "13", "12 - vi"), steps,
+          "several buffers that differ in shape, memory or index");
+  refused(arena_printf(&context->arena, program, "14", "vi"), steps,
+          "several buffers that differ in shape, memory or index");
+  context_free(context);
+}
+
 // B is a parameter: it is computed at a loop only where all its elements are.
 static void test_compute_parameter_at(void **state) {
   (void)state;
@@ -688,6 +715,7 @@ int main(void) {
       cmocka_unit_test(test_reverse_compute_inline),
       cmocka_unit_test(test_consumers_that_pad),
       cmocka_unit_test(test_compute_at),
+      cmocka_unit_test(test_compute_several_results_at),
       cmocka_unit_test(test_compute_parameter_at),
       cmocka_unit_test(test_compute_at_in_a_recurrence),
       cmocka_unit_test(test_compute_at_again),

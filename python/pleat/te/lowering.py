@@ -223,12 +223,19 @@ class _Lowering:
     def _choose_scope(self, stage):
         """Puts a tensor without a scope where TVM does: computed in a loop over threads, it is each thread's
         own, and in one over blocks the threads of a block share it."""
-        scope, buffer = _scope_of_loops(stage), self.buffers[stage.origin_op][0]
-        given = [step.arguments[-1] for step, new in self.schedule.changes if new is stage and step.name != "rfactor"]
+        scope = _scope_of_loops(stage)
+        given = [step for step, new in self.schedule.changes if new is stage and step.name != "rfactor"]
         given += [step for step in stage.steps if step.name == "block" and step.arguments[0] == "set_scope"]
-        is_allocated = any(b.name == buffer for b in self.sch.func.body.block.alloc_buffers)
-        if scope and not given and is_allocated:
-            self.sch.set_scope(self._block(stage), 0, scope)
+        if scope and not given:
+            self._set_scopes(stage, scope)
+
+    def _set_scopes(self, stage, scope):
+        """Puts all tensors of a stage that the program allocates in a memory."""
+        found, allocated = self._block_nodes(), {b.name for b in self.sch.func.body.block.alloc_buffers}
+        for block in self.blocks[stage]:
+            for at, region in enumerate(found[block.name].writes):
+                if region.buffer.name in allocated:
+                    self.sch.set_scope(block, at, scope)
 
     def _take_loops(self, block, axes):
         """Notes the innermost loops of a block as those of axes."""
@@ -267,6 +274,8 @@ class _Lowering:
         getattr(self.sch, name)(self.loops[axis], *arguments)
 
     def _step_block(self, stage, name, arguments, keywords):
+        if name == "set_scope" and stage.op.num_outputs > 1:
+            return self._set_scopes(stage, arguments[1])
         getattr(self.sch, name)(self._block(stage), *arguments, **keywords)
 
     def _step_prefetch(self, stage, tensor, axis, offset):

@@ -395,7 +395,7 @@ class Stage:
         data = [a for a in self.leaf_iter_vars if a.iter_type == DATA_PARALLEL]
         if not self.steps:
             return list(self.op.axis)
-        if kinds or len(self.leaf_iter_vars) != len(data) + len(self.op.reduce_axis):
+        if kinds or any(a not in self.leaf_iter_vars for a in self.op.reduce_axis):
             self._refuse("before cache_write, its loops over the data may be split, fused and reordered; other steps "
                          "come behind it")
         in_steps = any(self.origin_op in scan.body for scan in self._scans())
