@@ -310,6 +310,7 @@ struct Buffer {
   Expr *tile_layout; // layout= of the newer dialect, as an object or None; NULL: not stated
   bool is_variable;  // of one element: written as a variable in the newer dialect, x = x + 1
   bool reads_data;   // its script has `X.data` as an expression
+  bool holds_offset; // its script states `elem_offset` or has it as an expression, even if it is 0
   SourcePos pos;
   uint32_t id;
   // How `shape` came from the shape of the logical tensor. NULL when they are the same.

@@ -147,7 +147,7 @@ static void prove_view(DomainProof *proof, const Block *block, const MatchBuffer
     if (view->strides) prove_field(proof, view, axis, view->strides[i], strides[i + extra]);
   }
   Expr *offset = buffer_element_offset(context, source, match->source.min);
-  if (expr_is_int(view->offset, 0)) // not stated
+  if (expr_is_int(view->offset, 0) && !view->holds_offset)
     prove_pointer(proof, block, match, offset);
   else
     prove_field(proof, view, "the elem_offset", view->offset, offset);

@@ -486,8 +486,9 @@ static Buffer *declaration(Parser *parser, const PyNode *node, Str name, PyNode 
   Buffer *buffer =
       buffer_of(parser, node, name, args + (source != NULL), has_region ? &region : NULL);
   if (buffer && !buffer->tile_layout) buffer->tile_layout = parse_no_layout(parser, node);
-  bool is_open = buffer && buffer->offset_factor && !args[AT_OFFSET + (source != NULL)];
-  if (is_open && is_bound) open_offset(parser, buffer);
+  if (!buffer) return NULL;
+  buffer->holds_offset = args[AT_OFFSET + (source != NULL)];
+  if (buffer->offset_factor && !buffer->holds_offset && is_bound) open_offset(parser, buffer);
   return buffer;
 }
 

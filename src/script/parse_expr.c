@@ -332,7 +332,10 @@ static Operand attribute(Parser *parser, const PyNode *node) {
     buffer->reads_data = true;
     return typed(buffer->data);
   }
-  if (buffer && !strcmp(node->text, "elem_offset")) return typed(buffer->offset);
+  if (buffer && !strcmp(node->text, "elem_offset")) {
+    buffer->holds_offset = true;
+    return typed(buffer->offset);
+  }
   if (buffer)
     REPORT(parser, node,
            "a buffer has no value '%s'; it has data, elem_offset, shape[i], strides[i]",

@@ -115,7 +115,8 @@ static void print_matches(Printer *printer, const Block *block) {
     print_region(printer, &match->source, false);
     text_puts(printer->out, ", ");
     print_buffer_arguments(printer, match->buffer, NULL);
-    text_puts(printer->out, ")");
+    bool says_zero = match->buffer->holds_offset && expr_is_int(match->buffer->offset, 0);
+    text_puts(printer->out, says_zero ? ", elem_offset=0)" : ")");
   }
 }
 

@@ -51,6 +51,25 @@ def pointer(A: T.Buffer((24,), "int32")):
             T.evaluate(T.call_extern("int32", "fill", X.data))
 
 
+# The regions begin elsewhere, and so would what is read at the number 0.
+@T.prim_func
+def zero(A: T.Buffer((24,), "int32"), B: T.Buffer((24,), "int32")):
+    for i in range(4):
+        with T.block("b"):
+            vi = T.axis.spatial(4, i)
+            X = T.match_buffer(A[vi * 6:vi * 6 + 6], (6,), "int32", elem_offset=0)
+            B[vi * 6] = X[0]
+
+
+@T.prim_func
+def reads_zero(A: T.Buffer((24,), "int32"), B: T.Buffer((24,), "int32")):
+    for i in range(4):
+        with T.block("b"):
+            vi = T.axis.spatial(4, i)
+            X = T.match_buffer(A[vi * 6:vi * 6 + 6], (6,), "int32")
+            B[vi * 6] = A[X.elem_offset]
+
+
 # New variables get their values from the region, and expressions of these hold.
 @T.prim_func
 def right(a: T.handle):
