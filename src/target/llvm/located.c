@@ -16,8 +16,7 @@ static int add_node(LlvmModule *module, const char *format, ...) {
   int number = module->next++;
   va_list args;
   va_start(args, format);
-  text_printf(&module->metadata, "!%d = %s\n", number,
-              arena_vprintf(module->arena, format, args));
+  text_printf(&module->metadata, "!%d = %s\n", number, arena_vprintf(module->arena, format, args));
   va_end(args);
   return number;
 }
