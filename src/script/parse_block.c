@@ -269,9 +269,19 @@ static void block_attr(Parser *parser, Sequence *sequence, const PyNode *node, c
     parse_attributes(parser, args[0], &block->annotations);
 }
 
+// Declares the memory of a buffer as a flat one too, which T.load and T.store access.
+static void declare_flat(Parser *parser, Sequence *sequence, const PyNode *node,
+                         const Buffer *buffer) {
+  if (!parser->uses_pointers || buffer->rank == 1) return;
+  Buffer *flat = parse_flat(parser, str_format(parser->context, "%s_flat", buffer->name),
+                            buffer->data, buffer->type, buffer->shape, buffer->rank);
+  parser_bind_buffer(parser, str_format(parser->context, "%s.flat", buffer->name), flat);
+  Stmt *s = stmt_declare(parser->context, flat, NULL);
+  sequence_open(parser, sequence, node, s, &s->as.declare.body);
+}
+
 static void alloc_buffer(Parser *parser, Sequence *sequence, const PyNode *node,
                          const PyNode *call) {
-  (void)sequence;
   const PyNode *target = node->items[0];
   BlockBuilder *block = heading(parser, node);
   Buffer *buffer = block ? parse_buffer(parser, call, target->text, NULL) : NULL;
@@ -281,6 +291,7 @@ static void alloc_buffer(Parser *parser, Sequence *sequence, const PyNode *node,
   }
   array_push(parser->arena, &block->allocs, buffer);
   parser_bind_buffer(parser, target->text, buffer);
+  declare_flat(parser, sequence, node, buffer);
 }
 
 // ---- T.match_buffer: of a parameter, or of a region
@@ -306,12 +317,7 @@ static void match_param(Parser *parser, Sequence *sequence, const PyNode *node, 
     return;
   }
   parser->matched.items[index] = buffer;
-  if (!parser->uses_pointers || buffer->rank == 1) return;
-  Buffer *flat = parse_flat(parser, str_format(parser->context, "%s_flat", buffer->name),
-                            buffer->data, buffer->type, buffer->shape, buffer->rank);
-  parser_bind_buffer(parser, str_format(parser->context, "%s.flat", buffer->name), flat);
-  Stmt *s = stmt_declare(parser->context, flat, NULL);
-  sequence_open(parser, sequence, node, s, &s->as.declare.body);
+  declare_flat(parser, sequence, node, buffer);
 }
 
 static void match_region(Parser *parser, const PyNode *node, const PyNode *source, Buffer *buffer) {

@@ -397,6 +397,18 @@ static Operand call_named(Parser *parser, const PyNode *call, PyNode *type, Str 
   return parse_call(parser, named);
 }
 
+// T.NAME(operands…, dtype="handle") for an operation of the Python program, as in TVM 0.8.
+static Operand call_registered(Parser *parser, const PyNode *call, Str name) {
+  PyNode *handle = arena_new(parser->arena, PyNode);
+  *handle =
+      (PyNode){.kind = PY_STRING, .pos = call->pos, .text = str_intern(parser->context, "handle")};
+  int count = call->count - 1;
+  const PyNode *last = call->items[count];
+  bool has_type = count && last->kind == PY_KEYWORD && !strcmp(last->text, "dtype");
+  return call_named(parser, call, has_type ? last->items[0] : handle, name, false, call->items + 1,
+                    count - has_type);
+}
+
 // "tir.exp", or tvm.ir.Op.get("tir.exp"), which is an object.
 static Str name_of_operation(Parser *parser, const PyNode *node, bool *is_object) {
   bool is_get = node->kind == PY_CALL && node->count == 2 && node->items[0]->kind == PY_ATTRIBUTE &&
@@ -729,6 +741,8 @@ Operand parse_call(Parser *parser, const PyNode *call) {
   if (op != EXPR_OP_COUNT) return operation(parser, call, op);
   const Intrinsic *intrinsic = intrinsic_find(name);
   if (intrinsic) return parse_intrinsic(parser, call, intrinsic, name);
+  Str own = str_format(parser->context, "tir.%s", name);
+  if (member && is_registered(parser, own)) return call_registered(parser, call, own);
   Str callee = callee_text(parser, call->items[0]);
   if (parse_is_scope(name))
     REPORT(parser, call, "%s has statements of its own: write `with %s(...):`", callee, callee);

@@ -65,6 +65,18 @@ def f(A: T.Buffer((11,), "float32")):
         te.create_prim_func([A, B])
 
 
+def test_operations_by_their_names():
+    """T.NAME(…), as in TVM 0.8: without a dtype, the call is a handle."""
+    @T.prim_func
+    def named(A: T.Buffer((11,), "float32")):
+        T.evaluate(T.test_blur(A.data, A.shape[0], dtype="int32"))
+        T.evaluate(T.test_blur(A.data, 1))
+
+    calls = [one.value for one in named.body]
+    assert [(str(call.op), call.dtype) for call in calls] == [("tir.test_blur", "int32"), ("tir.test_blur", "handle")]
+    pleat.ir.assert_structural_equal(pleat.script.from_source(named.script()), named)
+
+
 def test_a_rule_gives_a_meaning():
     n = te.var("n")
     A = te.placeholder((n,), name="A")

@@ -19,3 +19,19 @@ def sums(a: T.handle, b: T.handle, C: T.Buffer((12,), "float32")):
         T.store(B.data, T.ramp(i * 4 + 2, 1, 2), T.load("float32x2", A.data, T.ramp(i * 4 + 2, 1, 2)))
         for j in range(4):
             C[i * 4 + j] = B[i * 4 + j] * T.float32(2)
+
+
+# The memory of an allocated buffer, too.
+@T.prim_func
+def temporary(a: T.handle, b: T.handle):
+    A = T.match_buffer(a, (5, 3), "float32")
+    B = T.match_buffer(b, (5, 3), "float32")
+    C = T.alloc_buffer((5, 3), "float32")
+    for i, j in T.grid(5, 3):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.store(C.data, vi * 3 + vj, T.load("float32", A.data, vi * 3 + vj) + 1.0)
+    for i, j in T.grid(5, 3):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.load("float32", C.data, vi * 3 + vj) * 2.0
