@@ -65,6 +65,7 @@ typedef struct Atom {
   ConditionKind kind;
   bool is_likely; // a condition in T.likely, or a part of one
   bool is_blend;  // it chooses between the lanes of two vectors, which costs little
+  bool is_choice; // it chooses which of two values is loaded
   Expr *form;
   int64_t low, high; // what the inner variables add to `rest`
   Expr *rest;        // the form without the inner variables
@@ -185,14 +186,16 @@ static void take_remainder(Context *context, Atom *atom) {
   atom->low = 1 - q.divisor;
 }
 
-static void note_condition(SplitSearch *search, Expr *condition, bool is_blend) {
+static void note_condition(SplitSearch *search, Expr *condition, bool is_blend, bool is_choice) {
   if (is_cheap(search) && !has_likely(condition)) return;
   Context *context = search->partition->context;
   ExprArray parts = {0};
   expr_conjuncts(context, condition, &parts);
   for (int i = 0; i < parts.count; i++) {
-    Atom atom = {
-        .condition = parts.items[i], .is_likely = has_likely(condition), .is_blend = is_blend};
+    Atom atom = {.condition = parts.items[i],
+                 .is_likely = has_likely(condition),
+                 .is_blend = is_blend,
+                 .is_choice = is_choice && parts.count == 1};
     bool varies = search->outer || expr_uses(atom.condition, search->var);
     bool known = !varies || expr_reads_memory(atom.condition);
     for (int k = 0; k < search->atoms.count; k++)
@@ -212,15 +215,16 @@ static bool condition_in_expr(Visitor *visitor, Expr *e) {
   if (e->op == EXPR_LET) note_inner(visitor->env, e->args[0], NULL, NULL);
   SplitSearch *search = visitor->env;
   if (e->op != EXPR_IF_THEN_ELSE && e->op != EXPR_SELECT) return true;
-  bool guards = expr_reads_memory(e->args[1]) || expr_reads_memory(e->args[2]);
-  if (!search->lanes || (e->op == EXPR_IF_THEN_ELSE && guards))
-    note_condition(search, e->args[0], e->op == EXPR_SELECT && !search->tests);
+  bool first = expr_reads_memory(e->args[1]), second = expr_reads_memory(e->args[2]);
+  bool evaluates = e->op == EXPR_SELECT;
+  if (!search->lanes || (!evaluates && (first || second)))
+    note_condition(search, e->args[0], evaluates && !search->tests, !evaluates && first && second);
   return true;
 }
 
 static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
   SplitSearch *search = visitor->env;
-  if (s->kind == STMT_IF) note_condition(search, s->as.branch.condition, false);
+  if (s->kind == STMT_IF) note_condition(search, s->as.branch.condition, false, false);
   if (s->kind == STMT_LET) note_inner(search, s->as.let.var, NULL, NULL);
   if (s->kind != STMT_FOR) return true;
   Analyzer *analyzer = search->partition->analyzer;
@@ -298,6 +302,44 @@ static void middle_of_equal(Context *context, const Atom *atom, int64_t begin, i
   map_put(&middle->decided, atom->condition, value);
 }
 
+typedef struct Undecided {
+  int64_t first, end; // of the values of the variable for which a condition is not decided
+} Undecided;
+
+// The values for which the condition depends on the inner variables; it has one value on each side.
+static bool undecided_of(const Atom *atom, Undecided *out) {
+  int64_t base, c = atom->factor;
+  if (!atom->base || !c || !expr_as_int(atom->base, &base)) return false;
+  int64_t low = base + atom->low, high = base + atom->high;
+  if (atom->kind != CONDITION_LEAST) {
+    bool rises = c > 0;
+    out->first = ceil_div(rises ? -high : low, rises ? c : -c);
+    out->end = floor_div(rises ? -low : high, rises ? c : -c) + 1;
+  } else if (c > 0) {
+    *out = (Undecided){ceil_div(-high, c), ceil_div(-low, c)};
+  } else {
+    *out = (Undecided){floor_div(low, -c) + 1, floor_div(high, -c) + 1};
+  }
+  return true;
+}
+
+// Where a choice nowhere takes its first value in a whole iteration, the middle is where it takes
+// the second one. False where it takes the first in some iteration.
+static bool middle_of_second(Context *context, const Atom *atom, int64_t begin, int64_t end,
+                             Middle *middle) {
+  Undecided part;
+  if (!atom->is_choice || !undecided_of(atom, &part)) return false;
+  bool rises = atom->factor > 0;
+  if (rises ? part.end < end : part.first > begin) return false;
+  DType type = middle->low->type;
+  if (rises)
+    middle->end = expr_min(context, middle->end, expr_int(context, type, part.first));
+  else
+    middle->low = expr_max(context, middle->low, expr_int(context, type, part.end));
+  map_put(&middle->decided, atom->condition, expr_bool(context, false));
+  return true;
+}
+
 static Middle find_middle(Partition *partition, const SplitSearch *search, const Stmt *loop) {
   Context *context = partition->context;
   Expr *min = loop->as.loop.min, *end = expr_add(context, min, loop->as.loop.extent);
@@ -311,6 +353,8 @@ static Middle find_middle(Partition *partition, const SplitSearch *search, const
     if (!atom->base || !atom->factor) continue;
     if (atom->kind != CONDITION_LEAST) {
       if (constant) middle_of_equal(context, atom, first, last, &middle);
+    } else if (constant && middle_of_second(context, atom, first, last, &middle)) {
+      continue;
     } else if (atom->base->op == EXPR_INT ||
                (loop->as.loop.kind == LOOP_SERIAL && !atom->is_blend && (asked || search->wide)) ||
                hinted || atom->is_likely) {
@@ -402,10 +446,6 @@ static Stmt *three_ranges(Partition *partition, Stmt *loop, Middle *middle) {
 
 // ---- Cuts at all points where a condition is decided
 
-typedef struct Undecided {
-  int64_t first, end; // of the values of the variable for which a condition is not decided
-} Undecided;
-
 typedef struct Points {
   int64_t cuts[MOST_PIECES + 1]; // ascending, with both ends of the loop
   int count;
@@ -423,23 +463,6 @@ static bool add_point(Points *points, int64_t at) {
   memmove(&points->cuts[i + 1], &points->cuts[i], sizeof(int64_t) * (size_t)(points->count - i));
   points->cuts[i] = at;
   points->count++;
-  return true;
-}
-
-// The values for which the condition depends on the inner variables; it has one value on each side.
-static bool undecided_of(const Atom *atom, Undecided *out) {
-  int64_t base, c = atom->factor;
-  if (!atom->base || !c || !expr_as_int(atom->base, &base)) return false;
-  int64_t low = base + atom->low, high = base + atom->high;
-  if (atom->kind != CONDITION_LEAST) {
-    bool rises = c > 0;
-    out->first = ceil_div(rises ? -high : low, rises ? c : -c);
-    out->end = floor_div(rises ? -low : high, rises ? c : -c) + 1;
-  } else if (c > 0) {
-    *out = (Undecided){ceil_div(-high, c), ceil_div(-low, c)};
-  } else {
-    *out = (Undecided){floor_div(low, -c) + 1, floor_div(high, -c) + 1};
-  }
   return true;
 }
 

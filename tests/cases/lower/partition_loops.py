@@ -99,3 +99,12 @@ def blend(A: T.Buffer((31, 28), "float32"), B: T.Buffer((31, 28), "float32")):
             for ji in T.vectorized(16):
                 if jo * 16 + ji < 28:
                     B[i, jo * 16 + ji] = T.Select(jo * 16 + ji + 1 < i, A[i, jo * 16 + ji], T.float32(0))
+
+
+# A choice of two sources has vectors on both sides of the one in which they meet.
+@T.prim_func
+def joined(A: T.Buffer((13, 29), "float32"), B: T.Buffer((13, 27), "float32"), C: T.Buffer((13, 56), "float32")):
+    for i in range(13):
+        for jo in T.serial(7, annotations={"pleat.partition": True}):
+            for ji in T.vectorized(8):
+                C[i, jo * 8 + ji] = T.if_then_else(jo * 8 + ji < 29, A[i, jo * 8 + ji], B[i, jo * 8 + ji - 29])
