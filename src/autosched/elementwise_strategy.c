@@ -76,9 +76,9 @@ static bool fuse_units(AutoSched *s, LoopRefs *loops) {
 
 // Fuses the last loops where they do not divide into vectors and all accesses are contiguous along
 // more of them than the last.
-static bool fuse_flat(AutoSched *s, BlockRef ref, LoopRefs *loops) {
+static bool fuse_flat(AutoSched *s, BlockRef ref, LoopRefs *loops, int lanes) {
   const Block *block = schedule_block(s->sch, ref);
-  int lanes = autosched_lanes(s, ref), from = loops->count;
+  int from = loops->count;
   if (block->var_count != loops->count || block->body->kind != STMT_STORE) return true;
   if (!expr_is_true(block->predicate) || !is_dense(s)) return true;
   for (int i = 0; i < loops->count; i++)
@@ -89,16 +89,78 @@ static bool fuse_flat(AutoSched *s, BlockRef ref, LoopRefs *loops) {
   return fuse_from(s, loops, from);
 }
 
+// ---- Steps of accesses
+
+bool autosched_step_within(const AutoSched *s, const Block *block, const Buffer *buffer,
+                           Expr *const *indices, int v, int64_t size, int64_t *step) {
+  Context *context = s->context;
+  Analyzer *analyzer = analyzer_new(context);
+  Expr *var = block->vars[v].var, *base;
+  int64_t extent;
+  Expr *zero = expr_int(context, var->type, 0), *width = expr_int(context, var->type, size);
+  Expr *piece = expr_var(context, "piece", var->type), *at = expr_var(context, "at", var->type);
+  if (!expr_as_int(block->vars[v].extent, &extent)) return false;
+  for (int i = 0; i < block->var_count; i++)
+    if (i != v) analyzer_bind(analyzer, block->vars[i].var, zero, block->vars[i].extent);
+  analyzer_bind(analyzer, piece, zero, expr_int(context, var->type, (extent + size - 1) / size));
+  analyzer_bind(analyzer, at, zero, width);
+  Map pieces = map_new(&context->arena);
+  map_put(&pieces, var, expr_add(context, expr_mul(context, piece, width), at));
+  Expr *offset = buffer_element_offset(context, buffer, indices);
+  offset = analyzer_simplify_deep(analyzer, substitute_expr(context, offset, &pieces));
+  return linear_form(context, offset, &at, 1, step, &base);
+}
+
 // ---- Vectors
+
+enum { MOST_WIDE_OPERATIONS = 16 }; // of a value that is computed for a whole line at once
+
+typedef struct WideSearch {
+  AutoSched *s;
+  const Block *block;
+  int last; // the position of the loop along which vectors run
+  int64_t size;
+  bool fits;
+} WideSearch;
+
+static bool note_wide_access(Visitor *visitor, Expr *e) {
+  WideSearch *w = visitor->env;
+  w->fits &= e->op != EXPR_IF_THEN_ELSE && e->op != EXPR_CALL;
+  if (e->op != EXPR_LOAD || !w->fits) return w->fits;
+  int64_t step;
+  w->fits = autosched_step_within(w->s, w->block, e->as.buffer, e->args, w->last, w->size, &step) &&
+            (step == 0 || step == 1);
+  return false;
+}
+
+// Vectors of a whole cache line where a vector of the machine is shorter, and the block does little
+// but load, compute and store contiguous elements: all parts of a line are loaded before the first
+// is stored, which a core writes to its caches at once.
+static int lanes_of_line(AutoSched *s, BlockRef ref, const LoopRefs *loops) {
+  const Block *block = schedule_block(s->sch, ref);
+  int lanes = autosched_lanes(s, ref);
+  int64_t wide = lanes * (s->machine->line_bytes / MAX_OF(s->machine->vector_bytes, 1));
+  if (lanes < 2 || wide <= lanes) return lanes;
+  if (block->var_count != loops->count || block->body->kind != STMT_STORE) return lanes;
+  WideSearch w = {s, block, loops->count - 1, wide, true};
+  while (w.last > 0 && autosched_loop_extent(s, loops->items[w.last]) == 1) w.last--;
+  for (int i = 0; i < loops->count; i++)
+    if (block->vars[i].binding != loops->items[i]) return lanes;
+  OpWork work = expr_op_work(s->context, block->body->as.store.value);
+  OpCount count = expr_op_count(block->body->as.store.value);
+  if (count.functions || work.lane_work || work.operations > MOST_WIDE_OPERATIONS) return lanes;
+  visit_expr(&(Visitor){.env = &w, .enter_expr = note_wide_access}, block->body->as.store.value);
+  return w.fits ? (int)wide : lanes;
+}
 
 bool autosched_in_vectors(AutoSched *s, BlockRef block) {
   LoopRefs loops = {0};
   TRY(schedule_get_loops(s->sch, block, &loops));
-  TRY(fuse_flat(s, block, &loops));
   if (loops.count == 0) return true;
+  int lanes = lanes_of_line(s, block, &loops);
+  TRY(fuse_flat(s, block, &loops, lanes));
   TRY(fuse_units(s, &loops));
   LoopRef last = array_last(&loops), outer = NULL, inner = last;
-  int lanes = autosched_lanes(s, block);
   int64_t extent = autosched_loop_extent(s, last);
   if (lanes > 1 && extent > lanes) TRY(autosched_split(s, last, lanes, &outer, &inner));
   if (lanes > 1 && extent > 1) {

@@ -57,6 +57,10 @@ bool autosched_reduces(const AutoSched *s, BlockRef block);
 // floats.
 int autosched_lanes(const AutoSched *s, BlockRef block);
 int64_t autosched_loop_extent(const AutoSched *s, LoopRef loop);
+// How far the offset of the access moves with each step of block variable `v` within aligned
+// pieces of `size` iterations. False when the steps differ.
+bool autosched_step_within(const AutoSched *s, const Block *block, const Buffer *buffer,
+                           Expr *const *indices, int v, int64_t size, int64_t *step);
 // Splits `loop` by `size`. When `size` is the whole loop, the loop becomes the inner part, and a
 // unit loop is added outside.
 bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner);

@@ -36,25 +36,9 @@ typedef struct TransposeSearch {
   int64_t high; // the elements along it in a tile
 } TransposeSearch;
 
-// How far the offset of the access moves with each step of block variable `v` within aligned
-// pieces of `size` iterations. False when the steps differ.
 static bool step_within(const TransposeSearch *t, const Buffer *buffer, Expr *const *indices, int v,
                         int64_t size, int64_t *step) {
-  Context *context = t->s->context;
-  Analyzer *analyzer = analyzer_new(context);
-  Expr *var = t->block->vars[v].var, *base;
-  Expr *zero = expr_int(context, var->type, 0), *width = expr_int(context, var->type, size);
-  Expr *piece = expr_var(context, "piece", var->type), *at = expr_var(context, "at", var->type);
-  int64_t extent = autosched_loop_extent(t->s, t->loops.items[v]);
-  for (int i = 0; i < t->block->var_count; i++)
-    if (i != v) analyzer_bind(analyzer, t->block->vars[i].var, zero, t->block->vars[i].extent);
-  analyzer_bind(analyzer, piece, zero, expr_int(context, var->type, (extent + size - 1) / size));
-  analyzer_bind(analyzer, at, zero, width);
-  Map pieces = map_new(&context->arena);
-  map_put(&pieces, var, expr_add(context, expr_mul(context, piece, width), at));
-  Expr *offset = buffer_element_offset(context, buffer, indices);
-  offset = analyzer_simplify_deep(analyzer, substitute_expr(context, offset, &pieces));
-  return linear_form(context, offset, &at, 1, step, &base);
+  return autosched_step_within(t->s, t->block, buffer, indices, v, size, step);
 }
 
 // Are the block's variables its loops, in order?
