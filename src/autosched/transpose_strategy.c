@@ -150,7 +150,7 @@ static bool find_reads(TransposeSearch *t) {
 // ---- Steps
 
 typedef struct TransposeLoops {
-  LoopRef outer[NEST_MAX_AXES + 3]; // around a tile, in order
+  LoopRef outer[NEST_MAX_AXES + 4]; // around a tile, in order
   int count, parallel;              // the first `parallel` of them run as one
   LoopRef rows, vectors;            // within a tile: along the row axis, along the last
 } TransposeLoops;
@@ -159,18 +159,28 @@ static bool cut_if_uneven(TransposeSearch *t, LoopRef outer, int64_t extent, int
   return extent % size == 0 || schedule_loop_partition(t->s->sch, outer);
 }
 
+// The tiles along the output that write whole lines together.
+static int64_t tiles_of_line(const TransposeSearch *t, int64_t lanes, int64_t width) {
+  int64_t bytes = lanes * dtype_bytes(t->block->body->as.store.buffer->type);
+  int64_t tiles = MAX_OF(t->s->machine->line_bytes / MAX_OF(bytes, 1), 1);
+  return width < lanes * tiles ? 1 : tiles;
+}
+
 // Splits the axes of the tile. Where both tensors do not fit the second cache, a block of four
-// tiles reads whole pieces of four lines, which arrive together.
+// tiles reads whole pieces of four lines, which arrive together. Tiles that write parts of the same
+// lines follow one another there: rows at strides of a large power of two share few sets of the
+// first cache, which does not hold the lines until the next block.
 static bool split_axes(TransposeSearch *t, TransposeLoops *out) {
   AutoSched *s = t->s;
   int last = t->last;
-  LoopRef vectors, rows, blocks = NULL;
+  LoopRef vectors, rows, blocks = NULL, line = NULL;
   int64_t width = autosched_loop_extent(s, t->loops.items[last]),
           length = autosched_loop_extent(s, t->loops.items[t->row]), lanes = tile_extent(t, last),
-          high = t->high;
+          high = t->high, tiles = tiles_of_line(t, lanes, width);
   double bytes = 2 * nest_buffer_bytes(t->block->body->as.store.buffer);
   bool large = bytes > (double)s->machine->l2_bytes && length >= TILES_IN_BLOCK * high;
   TRY(autosched_split(s, t->loops.items[last], lanes, &vectors, &out->vectors));
+  if (large && tiles > 1) TRY(autosched_split(s, vectors, tiles, &vectors, &line));
   if (large) TRY(autosched_split(s, t->loops.items[t->row], TILES_IN_BLOCK * high, &blocks, &rows));
   TRY(autosched_split(s, large ? rows : t->loops.items[t->row], high, &rows, &out->rows));
   LoopRef outermost = large ? blocks : rows;
@@ -181,9 +191,10 @@ static bool split_axes(TransposeSearch *t, TransposeLoops *out) {
   out->outer[out->count++] = outermost;
   out->outer[out->count++] = vectors;
   if (large) out->outer[out->count++] = rows;
+  if (line) out->outer[out->count++] = line;
   TRY(cut_if_uneven(t, rows, length, high));
   if (large) TRY(cut_if_uneven(t, blocks, length, TILES_IN_BLOCK * high));
-  return cut_if_uneven(t, vectors, width, lanes);
+  return cut_if_uneven(t, vectors, width, line ? lanes * tiles : lanes);
 }
 
 static bool put_in_order(TransposeSearch *t, TransposeLoops *loops) {
