@@ -34,7 +34,7 @@ bool move_refuse(Move *move, const char *why);
 // later, or has changed. `blocks` are those of the function, and the windows are known.
 bool move_inputs_are_stored(Move *move, const StmtArray *blocks);
 
-// ---- move_windows.c ------------------------------------------------------------------------------
+// ---- move_windows.c ----------------------------------------------------------------------------
 
 // Makes the window of a variable the whole domain when it is at least as large.
 void window_settle(Move *move, const BlockVar *v, Window *window);
