@@ -116,10 +116,12 @@ class _Lowering:
 
     def _cache_read(self, new, tensor, scope, readers):
         found, buffer = self._block_nodes(), self._buffer(tensor)
-        blocks = [b for reader in readers for b in self.blocks[reader]]
-        for block in blocks:
-            if all(r.buffer.name != buffer for r in found[block.name].reads):
-                raise ScheduleError(f"{block.name} does not read {tensor.op.name}")
+        blocks = []
+        for reader in readers:
+            reading = [b for b in self.blocks[reader] if any(r.buffer.name == buffer for r in found[b.name].reads)]
+            if not reading:
+                raise ScheduleError(f"{reader.op.name} does not read {tensor.op.name}")
+            blocks += reading
         reads = [r.buffer.name for r in found[blocks[0].name].reads]
         all_readers = sum(any(r.buffer.name == buffer for r in node.reads) for node in found.values())
         options = {"consumer_blocks": blocks} if all_readers > 1 else {}
@@ -224,9 +226,11 @@ class _Lowering:
         """Puts a tensor without a scope where TVM does: computed in a loop over threads, it is each thread's
         own, and in one over blocks the threads of a block share it."""
         scope = _scope_of_loops(stage)
-        given = [step for step, new in self.schedule.changes if new is stage and step.name != "rfactor"]
-        given += [step for step in stage.steps if step.name == "block" and step.arguments[0] == "set_scope"]
-        if scope and not given:
+        copied = [step for step, new in self.schedule.changes if new is stage and step.name != "rfactor"]
+        named = [step for step in stage.steps if step.name == "block" and step.arguments[0] == "set_scope"]
+        if named:  # compute_at asks for it
+            self._set_scopes(stage, named[-1].arguments[1][1])
+        elif scope and not copied:
             self._set_scopes(stage, scope)
 
     def _set_scopes(self, stage, scope):
@@ -255,6 +259,10 @@ class _Lowering:
             self.sch.place = step.place
             results = getattr(self, "_step_" + step.name)(stage, *step.arguments)
             self.loops.update(zip(step.results, results or ()))
+            self._made_loops(step.results)
+
+    def _made_loops(self, axes):
+        """Is called with the axes whose loops a step has made."""
 
     def _step_split(self, _, parent, factors):
         return self.sch.split(self.loops[parent], factors=factors)

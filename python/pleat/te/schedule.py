@@ -630,5 +630,12 @@ def _indices(op):
     return found
 
 
+def __getattr__(name):
+    if name in ("InferBound", "ScheduleOps"):
+        from pleat.te import bounds
+        return getattr(bounds, name)
+    raise AttributeError(f"module 'pleat.te.schedule' has no attribute {name!r}")
+
+
 __all__ = ["AXIS_SEPARATOR", "AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Schedule",
            "ScheduleError", "Stage", "create_schedule"]

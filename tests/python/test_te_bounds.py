@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ranges of loops that te.schedule.InferBound gives, by TVM's names."""
+import pytest
+from built import skip_sanitized
+
+skip_sanitized()
+pleat = pytest.importorskip("pleat")
+from pleat import te  # noqa: E402
+from pleat.tir.schedule import ScheduleError  # noqa: E402
+
+
+def window(n, m):
+    """B[i, j] reads A at rows i to i + 2."""
+    A = te.placeholder((n + 2, m), name="A")
+    twice = te.compute((n + 2, m), lambda i, j: A[i, j] * 2.0, name="twice")
+    return twice, te.compute((n, m), lambda i, j: twice[i, j] + twice[i + 2, j], name="B")
+
+
+@pytest.mark.parametrize("n", [13, "n"])
+def test_ranges(n):
+    n = te.var(n) if isinstance(n, str) else n
+    twice, B = window(n, 7)
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], 4)
+    s[twice].compute_at(s[B], outer)
+    columns, _ = s[twice].split(twice.op.axis[1], nparts=2)
+    ranges = te.schedule.InferBound(s)
+    assert ranges[inner].extent == 4 and ranges[columns].extent == 2 and ranges[B.op.axis[1]].extent == 7
+    assert pleat.ir.structural_equal(ranges[B.op.axis[0]].extent, B.op.axis[0].dom.extent)
+    assert ranges[twice.op.axis[0]].extent == 6 and ranges[twice.op.axis[1]].min == 0
+    assert str(ranges[twice.op.axis[0]].min) == "i_0 * 4"
+    statement = te.schedule.ScheduleOps(s, ranges)
+    assert isinstance(statement, pleat.tir.Stmt) and "T.block" not in str(statement)
+
+
+def test_outputs_and_refusals():
+    A = te.placeholder((5,), name="A")
+    pair = te.compute((5,), lambda i: (A[i] + 1.0, A[i] * A[4 - i]), name="pair")
+    s = te.create_schedule([one.op for one in pair])
+    copy = s.cache_read(A, "local", [pair[0].op])
+    assert te.schedule.InferBound(s)[copy.op.axis[0]].extent == 5
+    assert isinstance(te.schedule.InferBound(s), pleat.container.Map)
+    s = te.create_schedule(pair[0].op)
+    s[pair[0]].reorder(pair[0].op.axis[0])
+    s[pair[0]].set_store_predicate(pair[0].op.axis[0] < 3)
+    with pytest.raises(ScheduleError, match="set_store_predicate"):
+        te.schedule.InferBound(s)
+
+
+@pytest.mark.parametrize("scope, extent", [("shared", 32), ("local", 1), (None, 1)])
+def test_memory_that_is_named_decides_on_what_is_computed(scope, extent):
+    """Shared memory has what all threads of a block read; set_scope may come before or after compute_at."""
+    A = te.placeholder((64,), name="A")
+    B = te.compute((64,), lambda i: A[i] + 2.0, name="B")
+    C = te.compute((64,), lambda i: B[i] * 3.0, name="C")
+    s = te.create_schedule(C.op)
+    if scope:
+        s[B].set_scope(scope)
+    block, thread = s[C].split(C.op.axis[0], 32)
+    s[C].bind(block, te.thread_axis("blockIdx.x"))
+    s[C].bind(thread, te.thread_axis("threadIdx.x"))
+    s[B].compute_at(s[C], thread)
+    assert te.schedule.InferBound(s)[B.op.axis[0]].extent == extent
