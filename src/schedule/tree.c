@@ -367,27 +367,63 @@ void path_place_beside(Schedule *schedule, const Path *path, int depth, Stmt *ke
   block_allocate(schedule, scope, buffer);
 }
 
+// The values of a block's variable whose binding is a loop's variable and a constant, where the loop
+// is as long in all iterations around it.
+static bool values_of_loop(Schedule *schedule, const Path *path, const BlockVar *v, Expr **min,
+                           Expr **extent) {
+  Context *context = schedule->context;
+  const Stmt *loop = NULL;
+  Expr *index = v->binding, *shift = expr_int(context, v->var->type, 0);
+  if (index->op == EXPR_ADD && index->args[1]->op == EXPR_INT)
+    shift = index->args[1], index = index->args[0];
+  for (int i = 0; i < path->count; i++)
+    if (path->items[i]->kind == STMT_FOR && path->items[i]->as.loop.var == index)
+      loop = path->items[i];
+  if (!loop) return false;
+  *min = expr_add(context, loop->as.loop.min, shift);
+  *extent = loop->as.loop.extent;
+  for (int i = 0; i < path->count; i++) {
+    const Stmt *around = path->items[i];
+    if (around->kind == STMT_FOR &&
+        (expr_uses(*min, around->as.loop.var) || expr_uses(*extent, around->as.loop.var)))
+      return false;
+  }
+  return true;
+}
+
+// Gives the values that a variable takes, where they are not its whole domain.
+static bool narrow_values(Schedule *schedule, const Path *path, Analyzer *analyzer,
+                          const BlockVar *v, Expr **min, Expr **extent) {
+  Context *context = schedule->context;
+  int64_t first, count, low, high;
+  if (v->kind != ITER_SPATIAL) return false;
+  if (!expr_as_int(v->min, &first) || !expr_as_int(v->extent, &count))
+    return values_of_loop(schedule, path, v, min, extent) &&
+           (!analyzer_prove_equal(analyzer, *min, v->min) ||
+            !analyzer_prove_equal(analyzer, *extent, v->extent));
+  if (!analyzer_const_bounds(analyzer, analyzer_simplify(analyzer, v->binding), &low, &high))
+    return false;
+  low = MAX_OF(low, first), high = MIN_OF(high, first + count - 1);
+  *min = expr_int(context, v->var->type, low);
+  *extent = expr_int(context, v->var->type, high - low + 1);
+  return low <= high && high - low + 1 < count;
+}
+
 bool path_narrow_domain(Schedule *schedule, BlockRef ref, Path *path) {
   Context *context = schedule->context;
   Stmt *s = path_end(path);
   Block *block = s->as.block, *narrow = NULL;
   Analyzer *analyzer = path_analyzer(schedule, path, path->count - 1);
   for (int i = 0; i < block->var_count; i++) {
-    const BlockVar *v = &block->vars[i];
-    int64_t min, extent, low, high;
-    if (v->kind != ITER_SPATIAL || !expr_as_int(v->min, &min) ||
-        !expr_as_int(v->extent, &extent) ||
-        !analyzer_const_bounds(analyzer, analyzer_simplify(analyzer, v->binding), &low, &high))
-      continue;
-    low = MAX_OF(low, min), high = MIN_OF(high, min + extent - 1);
-    if (low > high || high - low + 1 == extent) continue;
+    Expr *min, *extent;
+    if (!narrow_values(schedule, path, analyzer, &block->vars[i], &min, &extent)) continue;
     if (!narrow) {
       narrow = block_copy(context, block);
-      narrow->vars = arena_copy(&context->arena, block->vars,
-                                sizeof *block->vars * (size_t)block->var_count);
+      narrow->vars =
+          arena_copy(&context->arena, block->vars, sizeof *block->vars * (size_t)block->var_count);
     }
-    narrow->vars[i].min = expr_int(context, v->var->type, low);
-    narrow->vars[i].extent = expr_int(context, v->var->type, high - low + 1);
+    narrow->vars[i].min = min;
+    narrow->vars[i].extent = extent;
   }
   if (!narrow) return true;
   Stmt *with = stmt_with_block(context, s, narrow);

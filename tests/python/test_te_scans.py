@@ -172,3 +172,17 @@ def test_steps_of_a_scan_and_arguments_are_filled_in_their_iteration():
     s[C].double_buffer()
     check(s, [A, B, C, D], lambda a, b, _: relu(a, b))
     assert "double_buffer_write" not in doubled_text(s, [A, B, C, D])
+
+
+@pytest.mark.parametrize("sizes", [(7, 10), (2, 1), ("m", "n")])
+def test_a_copy_is_made_below_the_loop_over_the_steps(sizes):
+    """The copy has the rows that steps read, from the second one on."""
+    m, n = (te.var(e) if isinstance(e, str) else e for e in sizes)
+    X, s1, s2, S = two_stages(m, n)
+    s = te.create_schedule(S.op)
+    copy = s.cache_read(X, "local", s2)
+    outer, _ = s[s2].split(s2.op.axis[1], 4)
+    s[copy].compute_at(s[s2], outer)
+    check(s, [X, S], lambda x: doubled_sums(x.copy()),
+          sizes={e: size for e, size in ((m, 7), (n, 10)) if not isinstance(e, int)})
+    assert te.schedule.InferBound(s)[copy.op.axis[1]].extent == (1 if sizes[1] == 1 else 4)
