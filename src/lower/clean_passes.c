@@ -32,6 +32,15 @@ static bool is_idle_loop(const Stmt *s) {
   return is_empty && expr_is_pure(s->as.loop.min) && expr_is_pure(s->as.loop.extent);
 }
 
+// The extent is not positive, by what is known of loops, lets and conditions around.
+static bool never_runs(Context *context, Analyzer *analyzer, const Stmt *s) {
+  Expr *extent = s->as.loop.extent;
+  if (!expr_is_pure(s->as.loop.min) || !expr_is_pure(extent) || expr_reads_memory(extent))
+    return false;
+  Expr *zero = expr_int(context, extent->type, 0);
+  return analyzer_prove(analyzer, expr_binary(context, EXPR_LE, extent, zero));
+}
+
 static bool is_idle_block(const Block *block) {
   return !block_is_root(block) && !block->init && stmt_is_nothing(block->body);
 }
@@ -93,6 +102,8 @@ static Stmt *enter_with_facts(Rewriter *rewriter, Stmt *s) {
     return without_no_op(rewriter, next);
   }
   if (s->kind != STMT_FOR && s->kind != STMT_LET) return NULL;
+  if (s->kind == STMT_FOR && never_runs(rewriter->context, analyzer, s))
+    return stmt_nothing(rewriter->context);
   int mark = analyzer_mark(analyzer);
   if (s->kind == STMT_FOR)
     analyzer_bind(analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);

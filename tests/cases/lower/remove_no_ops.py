@@ -67,3 +67,16 @@ def k(A: T.Buffer((16,), "int32")):
             A[ii] = A[i]
         else:
             A[ii] = A[i]
+
+
+# Loops whose extents are proved not to be positive.
+@T.prim_func
+def never(A: T.Buffer((16,), "int32"), n: T.int32):
+    for i in range(16):
+        for j in range(i - 15):
+            A[i] = A[i] + j
+        for j in range(i - 14):
+            A[i] = A[i] * 2 + j
+    if n < 5:
+        for i in range(n - 4):
+            A[i] = 7
