@@ -367,8 +367,8 @@ void path_place_beside(Schedule *schedule, const Path *path, int depth, Stmt *ke
   block_allocate(schedule, scope, buffer);
 }
 
-// The values of a block's variable whose binding is a loop's variable and a constant, where the loop
-// is as long in all iterations around it.
+// The values of a block's variable whose binding is the sum of a loop's variable and a constant,
+// where the loop is as long in all iterations around it.
 static bool values_of_loop(Schedule *schedule, const Path *path, const BlockVar *v, Expr **min,
                            Expr **extent) {
   Context *context = schedule->context;

@@ -31,3 +31,10 @@ __all__ = ["abs", "acos", "acosh", "add", "all", "any", "arange", "argmax", "arg
            "sigmoid", "sign", "sin", "sinh", "split", "sqrt", "squeeze", "stack", "strided_slice",
            "subtract", "sum", "take", "tan", "tanh", "tile", "transpose", "trunc",
            "utils", "where"]
+
+
+def __getattr__(name):
+    if name in ("cuda", "generic", "x86"):  # schedules, which import more
+        import importlib
+        return importlib.import_module(f"pleat.topi.{'cuda' if name == 'cuda' else 'generic'}")
+    raise AttributeError(f"module 'pleat.topi' has no attribute {name!r}")
