@@ -650,6 +650,30 @@ def test_all_results_of_a_stage_are_computed_at_a_loop(m):
     assert pleat.lower(s, [A, B]).script().count('scope="shared"') == 2
 
 
+@pytest.mark.parametrize("copy", ["before", "behind", None])
+@pytest.mark.parametrize("sizes", [(13, 5, 70), (3, 1, 7)])
+def test_loops_of_partial_results_at_a_loop(sizes, copy):
+    """After rfactor the loops have other places, in which compute_at makes them; steps find each by its axis."""
+    A, k = te.placeholder(sizes, name="A"), te.reduce_axis((0, sizes[2]), "k")
+    B = te.compute(sizes[:2], lambda i, j: te.sum(A[i, j, k], axis=k), name="B")
+    C = te.compute(sizes[:2], lambda i, j: B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    reduced = s.cache_write(B, "local") if copy == "before" else B
+    _, inner = s[reduced].split(k, 4)
+    partial = s.rfactor(reduced, inner)
+    reduced = s.cache_write(B, "local") if copy == "behind" else reduced
+    row = C.op.axis[0]
+    s[B].compute_at(s[C], row)
+    s[reduced].compute_at(s[C], row)
+    lane = s[reduced].op.reduce_axis[0]
+    s[reduced].bind(lane, te.thread_axis("threadIdx.x"))
+    s[reduced].unroll(s[reduced].op.axis[1])
+    s[partial].compute_at(s[reduced], lane)
+    text = check(s, [A, C], lambda a: 2 * a.sum(2))
+    assert re.search(r'T.thread_binding\(4, thread="threadIdx.x"\)', text)
+    assert sizes[1] == 1 or f"T.unroll({sizes[1]})" in text
+
+
 # ---- Rolling buffers --------------------------------------------------------------------------------
 
 def pooled(rows, columns, window, stride=1):

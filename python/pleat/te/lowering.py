@@ -44,7 +44,7 @@ class _Lowering:
         self.schedule, self.sch = schedule, _Placed(program)
         self.loops, self.blocks, self.buffers = {}, {}, {}
         self.intrinsics = []  # stages with their steps tensorize, which come at last
-        self.variables = {}  # of a stage of partial results: its axes as the block's variables
+        self.variables = {}  # of a stage after rfactor, or of partial results: its axes as the block's variables
         for stage in schedule.stages:
             names = maker.blocks.get(id(stage.origin_op), [])
             self.blocks[stage] = [self.sch.get_block(one) for one in names]
@@ -142,8 +142,8 @@ class _Lowering:
                 raise ScheduleError(f"{new.op.name}: the loops that compute it do not run over the whole tensor, so they "
                                     "cannot follow the steps before cache_write; cache_write comes before them")
         elif stage in self.variables:
-            renamed = dict(zip(_axes(stage.origin_op), _axes(new.origin_op)))
-            self.variables[new] = [renamed[a] for a in self.variables.pop(stage)]
+            renamed = dict(zip(stage.origin_op.axis, new.origin_op.axis))
+            self.variables[new] = [renamed.get(a, a) for a in self.variables.pop(stage)]
 
     def _put_together(self, blocks):
         """Makes one nest of those of blocks with the same loops, which follow one another."""
@@ -152,7 +152,7 @@ class _Lowering:
             ordered = sorted(blocks, key=lambda block: names.index(block.name))
             self.sch.merge(*[self.sch.get_loops(block)[-1] for block in ordered])
 
-    def _rfactor(self, new, stage, op, steps, axis, factor_axis, others, leaves):
+    def _rfactor(self, new, stage, op, steps, axis, factor_axis, others, leaves, over):
         block = self._block(stage)
         self._take_loops(block, _axes(op))
         self._steps(stage, steps)
@@ -167,6 +167,7 @@ class _Lowering:
             self.sch.reorder(*order)
         made = dict(zip(data + others, _axes(new.origin_op)))
         self.variables[new] = [made[a] for a in [axis, *op.axis, *others]]
+        self.variables[stage] = [over, *op.axis]
 
     # ---- Layouts ------------------------------------------------------------------------------
 

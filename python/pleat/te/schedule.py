@@ -561,9 +561,9 @@ class Schedule:
                   if i != at and a.iter_type == REDUCE]
         op = stage_op(f"{old.name}.rf", data, self._partial(stage, axis, factor_axis, data, others))
         new = self._insert(self.stages.index(stage), op)
-        step = Step("rfactor", (stage, old, stage.steps, axis, factor_axis, others,
-                                list(stage.leaf_iter_vars)))
         over = copied(axis)
+        step = Step("rfactor", (stage, old, stage.steps, axis, factor_axis, others,
+                                list(stage.leaf_iter_vars), over))
         partial = [*old.axis[:factor_axis], over, *old.axis[factor_axis:]]
         self._replace(stage, stage_op(old.name, old.axis, [old.body[0].with_fields(
             source=[op.output(0)(*partial)], axis=[over], condition=None, init=[])]))
