@@ -10,11 +10,11 @@ pytest.importorskip("onnx")
 from command import level_here, make_model, pleat, save_model, value_info  # noqa: E402
 from onnx import helper  # noqa: E402
 
-ROWS, JOINED = (7, 64), (13, 29)
+ROWS, PIECES = (7, 64), (13, 29)
 NODES = {"relu": ([("Relu", ["x"])], [ROWS], ROWS),
          "uneven": ([("Abs", ["x"])], [(5, 37)], (5, 37)),
          "column": ([("Add", ["x", "z"])], [(11, 41), (11, 1)], (11, 41)),
-         "joined": ([("Concat", ["x", "z"])], [JOINED, (13, 30)], (13, 59)),
+         "pieces": ([("Concat", ["x", "z"])], [PIECES, (13, 30)], (13, 59)),
          "exp": ([("Exp", ["x"])], [ROWS], ROWS)}
 
 
@@ -42,8 +42,8 @@ def test_lanes(tmp_path):
     assert widths(tmp_path, "relu", "sse2") == {"16"}
     assert widths(tmp_path, "relu", "avx512") == {"16"}
     assert widths(tmp_path, "exp", "avx2") == {"8"}
-    assert widths(tmp_path, "joined", "avx2") == {"8"}
-    assert "T.if_then_else" not in lowered(tmp_path, "joined", "avx2")
+    assert widths(tmp_path, "pieces", "avx2") == {"8"}
+    assert "T.if_then_else" not in lowered(tmp_path, "pieces", "avx2")
 
 
 def test_values():
@@ -53,7 +53,7 @@ def test_values():
         for name, (nodes, shapes, _) in NODES.items():
             x, *z = (random.standard_normal(shape, dtype=np.float32) for shape in shapes)
             expected = {"relu": lambda: np.maximum(x, 0), "uneven": lambda: np.abs(x),
-                        "column": lambda: x + z[0], "joined": lambda: np.concatenate([x, z[0]], 1), "exp": lambda: np.exp(x)}[name]()
+                        "column": lambda: x + z[0], "pieces": lambda: np.concatenate([x, z[0]], 1), "exp": lambda: np.exp(x)}[name]()
             model = pleat_package.compile(make_model(*parts_of(name)), cpu=cpu, threads=1)
             y, = model.run([x, *z])
             np.testing.assert_allclose(y, expected, rtol=1e-6, err_msg=f"{name} {cpu}")

@@ -103,7 +103,7 @@ def blend(A: T.Buffer((31, 28), "float32"), B: T.Buffer((31, 28), "float32")):
 
 # A choice of two sources has vectors on both sides of the one in which they meet.
 @T.prim_func
-def joined(A: T.Buffer((13, 29), "float32"), B: T.Buffer((13, 27), "float32"), C: T.Buffer((13, 56), "float32")):
+def pieces(A: T.Buffer((13, 29), "float32"), B: T.Buffer((13, 27), "float32"), C: T.Buffer((13, 56), "float32")):
     for i in range(13):
         for jo in T.serial(7, annotations={"pleat.partition": True}):
             for ji in T.vectorized(8):
