@@ -190,6 +190,18 @@ static LoopRef loop_along_memory(const AutoSched *s, const LoopRefs *loops) {
   return NULL;
 }
 
+// Can whole rows be updated one after the other? The first cache then holds the row before, and the
+// outer loop alone has enough iterations for all threads.
+static bool keeps_rows(const AutoSched *s, const LoopRefs *loops, int64_t extent) {
+  enum { SHARE_OF_L1 = 8 };
+  const Block *block = schedule_block(s->sch, s->updates);
+  int64_t bytes = extent * dtype_bytes(block->body->as.store.buffer->type);
+  bool apart = block->vars[0].kind == ITER_SPATIAL && block->vars[0].binding == loops->items[0];
+  int64_t pieces = apart ? autosched_loop_extent(s, loops->items[0]) : 1;
+  return bytes * SHARE_OF_L1 <= s->machine->l1_bytes &&
+         pieces >= autosched_least_pieces(s->machine);
+}
+
 // Makes one update for a piece of a row at a time, in vectors.
 static bool vectorise_updates(AutoSched *s) {
   int lanes = autosched_lanes(s, s->updates), count = 0;
@@ -203,7 +215,7 @@ static bool vectorise_updates(AutoSched *s) {
   if (extent < lanes) return false;
   for (int i = 0; i < loops.count; i++)
     if (loops.items[i] != last) order[count++] = loops.items[i];
-  if (extent > piece && extent % piece == 0) {
+  if (extent > piece && extent % piece == 0 && !keeps_rows(s, &loops, extent)) {
     memmove(order + 1, order, sizeof *order * (size_t)count++);
     TRY(autosched_split(s, last, piece, &order[0], &last));
   }
