@@ -31,7 +31,7 @@ OpCount expr_op_count(Expr *e) {
 static const double function_work[EXPR_OP_COUNT] = {
     [EXPR_EXP] = 17,   [EXPR_EXP2] = 18,  [EXPR_EXP10] = 22,    [EXPR_LOG] = 30,
     [EXPR_LOG2] = 30,  [EXPR_LOG10] = 30, [EXPR_LOG1P] = 50,    [EXPR_POW] = 70,
-    [EXPR_FMOD] = 170, [EXPR_ATAN2] = 80, [EXPR_HYPOT] = 40,    [EXPR_TANH] = 29,
+    [EXPR_FMOD] = 170, [EXPR_ATAN2] = 80, [EXPR_HYPOT] = 40,    [EXPR_TANH] = 19,
     [EXPR_ERF] = 27,   [EXPR_SIN] = 44,   [EXPR_SIGMOID] = 21,  [EXPR_COS] = 44,
     [EXPR_TAN] = 46,   [EXPR_ASIN] = 17,  [EXPR_ACOS] = 21,     [EXPR_ATAN] = 21,
     [EXPR_SINH] = 35,  [EXPR_COSH] = 28,  [EXPR_ASINH] = 80,    [EXPR_ACOSH] = 80,

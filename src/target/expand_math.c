@@ -5,7 +5,7 @@
 // errors, which are measured over all arguments. The reductions are those of Cody and Waite.
 //     exp x   = 2^n · e^r                  r = x - n·ln 2, |r| <= ln 2 / 2
 //     log x   = n·ln 2 + log(1 + f)        x = 2^n · (1 + f), 1 + f in [√½, √2)
-//     tanh x  = 1 - 2 / (e^2x + 1)         a polynomial in x² below 0.625
+//     tanh x  = (e^2x - 1) / (e^2x + 1)
 //     erf x   = 1 - e^Q(x)                 a polynomial in x² below 0.92
 //     sinh x, cosh x by e^(x/2), asinh x, acosh x, atanh x by log(1 + u)
 #include "target/legalize.h"
@@ -82,19 +82,34 @@ static Expr *exponent_bits(Legalizer *l, Expr *sum) {
   return legal_make(l, EXPR_SHIFT_LEFT, bits, legal_int(l, bits, 23));
 }
 
-// For an argument between them; any number for others, also for NaN. Since the result is normal, n
-// is added to the exponent of e^r.
-static Expr *exp_between(Legalizer *l, Expr *x) {
-  x = legal_hold(l, x);
+// x = n·ln 2 + rest, where n is in the last bits of the sum.
+typedef struct Exponent {
+  Expr *sum, *rest;
+} Exponent;
+
+static Exponent reduce_by_ln2(Legalizer *l, Expr *x) {
   Expr *magic = legal_const(l, x, 0x1.8p23);
   Expr *sum = legal_hold(l, legal_fma(l, x, legal_const(l, x, M_LOG2E), magic));
   Expr *whole = legal_hold(l, legal_make(l, EXPR_SUB, sum, magic));
   Expr *r = legal_fma(l, whole, legal_const(l, x, -0x1.63p-1), x); // ln 2 in two parts
   r = legal_hold(l, legal_fma(l, whole, legal_const(l, x, 0x1.bd0106p-13), r));
+  return (Exponent){sum, r};
+}
+
+// e^r - 1 for |r| <= ln 2 / 2.
+static Expr *exp_minus_one(Legalizer *l, Expr *r) {
   Expr *tail = legal_polynomial(l, r, exp_tail, COUNT_OF(exp_tail));
-  Expr *y = legal_fma(l, legal_make(l, EXPR_MUL, r, r), tail, r);
-  y = legal_reinterpret(l, u32, legal_make(l, EXPR_ADD, y, legal_const(l, x, 1)));
-  return legal_reinterpret(l, f32, legal_make(l, EXPR_ADD, y, exponent_bits(l, sum)));
+  return legal_fma(l, legal_make(l, EXPR_MUL, r, r), tail, r);
+}
+
+// For an argument between them; any number for others, also for NaN. Since the result is normal, n
+// is added to the exponent of e^r.
+static Expr *exp_between(Legalizer *l, Expr *x) {
+  x = legal_hold(l, x);
+  Exponent n = reduce_by_ln2(l, x);
+  Expr *y = legal_make(l, EXPR_ADD, exp_minus_one(l, n.rest), legal_const(l, x, 1));
+  Expr *bits = legal_make(l, EXPR_ADD, legal_reinterpret(l, u32, y), exponent_bits(l, n.sum));
+  return legal_reinterpret(l, f32, bits);
 }
 
 // As exp_between for arguments from EXP_LEAST on; infinity above EXP_MOST, and NaN of NaN.
@@ -224,9 +239,7 @@ static Expr *expand_log1p(Legalizer *l, Expr *e) {
 
 // ---- tanh and erf ------------------------------------------------------------------------------
 
-// (tanh √z - √z) / z^1.5, erf √z / √z - 1, and log(1 - erf x).
-static const double tanh_tail[] = {-0.3333328068256378, 0.13331441581249237, -0.05373970791697502,
-                                   0.020639067515730858, -0.005704967770725489};
+// erf √z / √z - 1, and log(1 - erf x).
 static const double erf_small[] = {
     0.12837916709551256,  -0.37612634897232056,   0.11283695697784424,  -0.026859398931264877,
     0.005201031919568777, -0.0008142702863551676, 8.370094292331487e-05};
@@ -234,17 +247,21 @@ static const double erf_large[] = {
     0.00017518753884360194, -1.1295173168182373,   -0.6333420276641846,    -0.10828547924757004,
     0.025122912600636482,   -0.004172387067228556, 0.00043473593541420996, -2.1118699805811048e-05};
 
+// (e^2a - 1) / (e^2a + 1) with the sign of x, where a = |x|. With 2a = n·ln 2 + r, the difference
+// is 2^n·(e^r - 1) + (2^n - 1), which has no cancellation. tanh 10 rounds to 1.
 static Expr *expand_tanh(Legalizer *l, Expr *e) {
   Expr *x = legal_hold(l, e->args[0]), *a = legal_hold(l, absolute(l, x));
-  Expr *square = legal_hold(l, legal_make(l, EXPR_MUL, x, x));
-  Expr *one = legal_const(l, x, 1), *two = legal_const(l, x, 2);
-  Expr *tail = legal_polynomial(l, square, tanh_tail, COUNT_OF(tanh_tail));
-  Expr *small = legal_fma(l, legal_make(l, EXPR_MUL, square, tail), x, x);
-  Expr *most = legal_make(l, EXPR_MIN, a, legal_const(l, x, 10)); // tanh 10 rounds to 1
-  Expr *power = exp_between(l, legal_make(l, EXPR_ADD, most, most));
-  Expr *quotient = legal_make(l, EXPR_DIV, two, legal_make(l, EXPR_ADD, power, one));
-  Expr *large = legal_with_sign_of(l, legal_make(l, EXPR_SUB, one, quotient), x);
-  return legal_select(l, legal_make(l, EXPR_GE, a, legal_const(l, x, 0.625)), large, small);
+  Expr *most = legal_const(l, x, 10), *one = legal_const(l, x, 1);
+  a = legal_hold(l, legal_select(l, legal_make(l, EXPR_GT, a, most), most, a)); // NaN stays
+  Expr *twice = legal_hold(l, legal_make(l, EXPR_ADD, a, a));
+  Exponent n = reduce_by_ln2(l, twice);
+  Expr *bits = legal_reinterpret(l, u32, one);
+  bits = legal_make(l, EXPR_ADD, bits, exponent_bits(l, n.sum));
+  Expr *power = legal_hold(l, legal_reinterpret(l, f32, bits));
+  Expr *above = legal_make(l, EXPR_SUB, power, one);
+  Expr *difference = legal_hold(l, legal_fma(l, exp_minus_one(l, n.rest), power, above));
+  Expr *sum = legal_make(l, EXPR_ADD, difference, legal_const(l, x, 2));
+  return legal_with_sign_of(l, legal_make(l, EXPR_DIV, difference, sum), x);
 }
 
 static Expr *expand_erf(Legalizer *l, Expr *e) {
