@@ -153,9 +153,9 @@ static Waits place_cost(const AutoSched *s, const PanelPlace *place, const Footp
   far += f->by_row * (rows + panel > l2 ? f->panels : 1);
   double near = f->by_panel * (panel > l1 ? f->row_tiles : outside);
   near += f->by_row * (rows > l1 ? f->panels : 1);
-  Waits waits = {
-      .near = memory_cycles(s->machine, near, MEMORY_L2, MEMORY_FEED),
-      .far = memory_cycles(s->machine, far, MEMORY_L3, MEMORY_FEED) + pieces_cost(s, f, outside)};
+  Waits waits = {.near = memory_cycles(s->machine, near, MEMORY_L2, MEMORY_FEED),
+                 .far = memory_cycles(s->machine, far, MEMORY_L3, MEMORY_FEED) +
+                        pieces_cost(s, f, outside)};
   // A panel from main memory is prefetched while all the tiles of the panel before are computed.
   if (outside > 1 && f->streams)
     waits.far += memory_cycles(s->machine, f->by_panel, MEMORY_MAIN, MEMORY_READ);
@@ -242,10 +242,51 @@ static double parts_cost(const AutoSched *s, int64_t parts) {
          (double)(parts + 2) * memory_cycles(s->machine, bytes, level, MEMORY_WRITE);
 }
 
+// Is a tensor that is not in panels read once, in pieces of its rows that are far from one another?
+static bool streams_far_rows(const AutoSched *s) {
+  const Nest *nest = &s->nest;
+  const CostModel *costs = cost_model_of(s->machine);
+  int reduction = nest->spatial_count;
+  for (int i = 0; i < nest->read_count; i++) {
+    const NestRead *read = &nest->reads[i];
+    int64_t strides[TE_MAX_RANK], step = 0;
+    if (!nest_depends(read, s->choice->tile.vector_axis)) continue;
+    if (s->layouts.reads[i] || s->layouts.packed[i] || !nest_depends(read, reduction)) return false;
+    nest_strides(s->context, read->buffer, NULL, strides);
+    for (int d = 0; d < read->buffer->rank; d++)
+      step += read->coefficient[d][reduction] * strides[d];
+    if (nest_buffer_bytes(read->buffer) <= (double)s->machine->l2_bytes ||
+        step * dtype_bytes(read->buffer->type) <= costs->near_bytes)
+      return false;
+  }
+  return true;
+}
+
+// The parts of a product of one row with a tensor whose rows are far apart. Each part adds a few
+// rows from one end to the other, so that the prefetcher follows them; the sums stay in the first
+// cache. 1: the product is another one.
+static int64_t parts_of_row(const AutoSched *s) {
+  enum { LEAST_ROWS = 6, MOST_ROWS = 16, SHARE_OF_L1 = 2 };
+  const Nest *nest = &s->nest;
+  const Tile *tile = &s->choice->tile;
+  int rank = nest->output->rank;
+  int64_t length = nest->axes[nest->spatial_count].extent;
+  for (int a = 0; a < nest->spatial_count; a++)
+    if (a != tile->vector_axis && nest->axes[a].extent > 1) return 1;
+  bool fits = nest->axis_count == nest->spatial_count + 1 && !s->bands && !s->layouts.output &&
+              !s->output_layout && tile->lanes > 1 && !tile->turned && s->planned &&
+              !s->planned->in_order && rank && nest->output_axis[rank - 1] == tile->vector_axis &&
+              nest_buffer_bytes(nest->output) * SHARE_OF_L1 <= (double)s->machine->l1_bytes;
+  if (!fits || !streams_far_rows(s)) return 1;
+  for (int64_t rows = LEAST_ROWS; rows <= MOST_ROWS; rows++)
+    if (length % rows == 0 && length > rows) return length / rows;
+  return 1;
+}
+
 // Parts have whole steps of the loops inside, and enough of them to hide the ends of the part.
 int64_t autosched_reduction_parts(const AutoSched *s) {
   enum { MOST_PARTS = 32, LEAST_LENGTH = 256, STEP = 16 };
-  if (!can_cut(s)) return 1;
+  if (!can_cut(s)) return parts_of_row(s);
   int64_t best = 1, length = s->nest.axes[s->nest.spatial_count].extent;
   double saved = s->choice->tile.cycles * cost_model_of(s->machine)->least_saved_by_parts;
   double least = parts_cost(s, 1) - saved;

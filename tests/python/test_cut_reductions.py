@@ -86,3 +86,28 @@ def test_exact_sums_stay_in_order(tmp_path):
     path = tmp_path / "product.onnx"
     product(path, 64, 20480, 480)
     assert not cut_schedules(path, "--accuracy", "exact")
+
+
+def row_product(path, steps, columns):
+    """relu(x · w + bias) of one row, where w is computed elsewhere; its inputs and its result."""
+    random = np.random.default_rng(steps)
+    inputs = {name: random.standard_normal(shape, np.float32)
+              for name, shape in (("x", (1, steps)), ("w", (steps, columns)), ("bias", (columns,)))}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["s"]), helper.make_node("Add", ["s", "bias"], ["t"]),
+             helper.make_node("Relu", ["t"], ["y"])]
+    save_model(path, nodes, [value_info(n, v.shape) for n, v in inputs.items()],
+               [value_info("y", (1, columns))])
+    return inputs, np.maximum(inputs["x"].astype(np.float64) @ inputs["w"] + inputs["bias"], 0)
+
+
+def test_a_row_adds_few_rows_of_a_tensor_at_a_time(tmp_path):
+    path = tmp_path / "row.onnx"
+    row_product(path, 1920, 3072)
+    assert "rfactor" in pleat("plan", path, "--schedules", "--cpu", "avx2", "--threads", 1)
+    pleat_package = pytest.importorskip("pleat")
+    # Columns that are no whole panels, lengths that are prime or leave a part of other sizes.
+    for steps, columns in [(1920, 3072), (1200, 2051), (1009, 3001), (2000, 2999)]:
+        inputs, y = row_product(path, steps, columns)
+        for threads in (1, 2):
+            result, = pleat_package.compile(path, threads=threads).run(inputs)
+            np.testing.assert_allclose(result, y, rtol=1e-4, atol=2e-3)
