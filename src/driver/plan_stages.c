@@ -90,6 +90,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
   program_keep_branches(stages, p->graph);
   stage_graph_compute_tables(stages);
   stage_graph_compose_moves(stages);
+  stage_graph_inline_copies(stages);
   stage_graph_wrap_indices(stages);
   stage_graph_inline_views(stages);
   stage_graph_inline_packed(stages);

@@ -166,8 +166,9 @@ static bool gets_second_reader(const Stage *through) {
 }
 
 // Lets the stage read what its producer reads, when both are moves. Two plain loads are left to
-// stage_graph_inline_views unless they cancel.
-static bool compose_with_producer(StageGraph *s, Stage *stage) {
+// stage_graph_inline_views unless they cancel, or the producer is a copy, which is left of others
+// that did: those around them may cancel too. With `cancel`, only what cancels is composed.
+static bool compose_with_producer(StageGraph *s, Stage *stage, bool cancel) {
   enum { MOST_NODES = 600 };
   ElementMove outer, inner;
   if (!read_move(stage, &outer)) return false;
@@ -175,13 +176,16 @@ static bool compose_with_producer(StageGraph *s, Stage *stage) {
   Stage *producer = tensor->producer;
   if (!producer || tensor->kept || !read_move(producer, &inner) || gets_second_reader(producer))
     return false;
+  if (cancel && outer.inside) return false;
   Domain d = domain_of(s->context, stage->te);
   Expr *value = composed(&d, &outer, &inner, producer->te);
   if (!value || expr_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) return false;
-  bool cancels = value->op == EXPR_LOAD && is_identity(&d, value->args, value->count);
-  if (!outer.inside && !inner.inside && !cancels) return false;
+  bool through_copy = stage_is_copy(producer);
+  bool whole = value->op == EXPR_LOAD && buffer_same_shape(value->as.buffer, stage->output->buffer);
+  bool cancels = through_copy || (whole && is_identity(&d, value->args, value->count));
+  if ((cancel || (!outer.inside && !inner.inside)) && !cancels) return false;
   TeStage *te = te_with_value(s->context, stage->te, value);
-  te->outside = NULL; // it was about the tensor between the two
+  if (!through_copy) te->outside = NULL; // it was about the tensor between the two
   stage->te = te;
   s->fusions_decided += !cancels;
   tensor->decided |= !cancels;
@@ -189,9 +193,12 @@ static bool compose_with_producer(StageGraph *s, Stage *stage) {
   return true;
 }
 
+// Moves that cancel come first: a pad that is composed with the reshapes around it has conditions
+// and indices in which a crop or a reshape that undoes one of them is hard to recognise.
 void stage_graph_compose_moves(StageGraph *s) {
   bool changed = false;
-  for (int i = 0; i < s->stages.count; i++)
-    while (compose_with_producer(s, s->stages.items[i])) changed = true;
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < s->stages.count; i++)
+      while (compose_with_producer(s, s->stages.items[i], pass == 0)) changed = true;
   if (changed) stage_graph_prune(s);
 }

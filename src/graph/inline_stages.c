@@ -564,6 +564,10 @@ static bool inline_all(StageGraph *s, bool is_one(const Stage *), InlineInReader
   return any;
 }
 
+void stage_graph_inline_copies(StageGraph *s) {
+  if (inline_all(s, stage_is_copy, reading_through)) stage_graph_prune(s);
+}
+
 void stage_graph_inline_views(StageGraph *s) {
   if (!inline_all(s, stage_is_view, reading_through)) return;
   for (int i = 0; i < s->stages.count; i++)

@@ -263,6 +263,14 @@ bool stage_is_view(const Stage *stage) {
   return !stage_is_reduction(stage) && stage->te->value->op == EXPR_LOAD;
 }
 
+bool stage_is_copy(const Stage *stage) {
+  const TeStage *te = stage->te;
+  if (!stage_is_view(stage) || !buffer_same_shape(te->value->as.buffer, te->output)) return false;
+  for (int i = 0; i < te->axis_count; i++)
+    if (te->value->args[i] != te->axes[i].var) return false;
+  return true;
+}
+
 bool stage_is_ordered(const Stage *stage) {
   return stage->te->ordered;
 }

@@ -118,6 +118,8 @@ void stage_graph_inline_packed(StageGraph *stages);
 // Lets stages that only move elements, or a constant in places, read through producers that do the
 // same, so that rewrites, pads and crops that undo one another vanish. See compose_moves.c.
 void stage_graph_compose_moves(StageGraph *stages);
+// Inlines the copies of tensors that are left of what vanished, as stage_graph_inline_views does.
+void stage_graph_inline_copies(StageGraph *stages);
 // Computes indices that constant tables hold where these follow a rule. See index_tables.c.
 void stage_graph_compute_tables(StageGraph *stages);
 // Gives stages whose values are loads of one tensor, chosen by a condition, a single load whose
@@ -208,6 +210,7 @@ Expr *stage_simplify(Context *context, const TeStage *te, Expr *value);
 bool stage_is_reduction(const Stage *stage); // ordered stages too; false for a group
 bool stage_is_ordered(const Stage *stage);
 bool stage_is_view(const Stage *stage); // each value is one element of one tensor
+bool stage_is_copy(const Stage *stage); // a view that is its tensor
 // Is the stage a view that reads each element of its tensor once, in an order by digits of indices?
 bool stage_is_reordering(Context *context, const Stage *stage);
 bool stage_is_opaque(const Stage *stage); // computed by a function outside; then it is ordered too
