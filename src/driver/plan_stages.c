@@ -131,6 +131,8 @@ static PlannedStages plan_without(Program *p, Avoided avoided, double seconds, i
 enum {
   MOST_TRIALS = 64,
   MOST_WORK = 100000000,
+  LAST_TRIALS = 12, // kept for the end, with their work
+  LAST_WORK = MOST_WORK / 2,
   MOST_STAGES = 2 * STAGES_OF_SMALL,
   MOST_TENSORS = 8192
 };
@@ -138,13 +140,14 @@ enum {
 // The plans of a program that were made so far.
 typedef struct Planning {
   Program *program;
-  PlannedStages made[1 + MOST_TRIALS];
+  PlannedStages made[1 + MOST_TRIALS + LAST_TRIALS];
   int count;
   PlannedStages *best; // the first of the cheapest
   unsigned decisions;  // set of StageDecision: those that plans are tried without
   int most_stages;     // that a plan is tried with
-  int64_t work;        // of the solver
-  int tensors;         // from which the plans were made, together
+  int most_trials;
+  int64_t work, most_work; // of the solver
+  int tensors;             // from which the plans were made, together
 } Planning;
 
 // The decisions without which a plan of a small graph is looked at too. Records may have kernels
@@ -159,7 +162,7 @@ static unsigned decisions_to_avoid(const Program *p, const PlannedStages *first)
 }
 
 static bool may_try(const Planning *g) {
-  return g->count <= MOST_TRIALS && g->work < MOST_WORK && g->tensors < MOST_TENSORS;
+  return g->count <= g->most_trials && g->work < g->most_work && g->tensors < MOST_TENSORS;
 }
 
 // Notes a plan that was made, if there is one.
@@ -259,6 +262,27 @@ static void avoid_cheaper(Planning *g, const PlannedStages *from, int start) {
   }
 }
 
+// The cheapest plan that avoids what `from` does except for one thing; NULL: none is cheaper.
+static const PlannedStages *avoid_one_less(Planning *g, const PlannedStages *from) {
+  const PlannedStages *best = g->best;
+  int tensors = from->plan ? from->tensors.count : 0,
+      count = tensors ? tensors + DECISION_KINDS : 0;
+  for (int i = 0; i < count && may_try(g); i++) {
+    if (!avoids(from, i) || (i >= tensors && !may_avoid(g, from, i))) continue;
+    Avoided avoided = avoiding(g, from, -1, i);
+    if (!was_made(g, &avoided, tensors)) try_without(g, avoided);
+  }
+  return g->best == best ? NULL : g->best;
+}
+
+// Avoids one thing after another no more. One that was avoided early may be of no use beside a
+// later one, and the trials may have ended before that was seen.
+static void avoid_less(Planning *g) {
+  g->most_trials += LAST_TRIALS;
+  g->most_work += LAST_WORK;
+  for (const PlannedStages *from = g->best; from;) from = avoid_one_less(g, from);
+}
+
 // Plans also with results stored only to save arithmetic. That rarely gains much and makes the
 // problem larger, so the solver has less time than usual.
 static PlannedStages plan_storing(Program *p) {
@@ -292,6 +316,8 @@ static void note_decided(Plan *plan, const StageGraph *first) {
 Plan *program_plan_stages(Program *p) {
   int diags = p->context->diags.count, errors = p->context->error_count;
   Planning g = {.program = p, .best = g.made, .most_stages = INT32_MAX};
+  g.most_trials = MOST_TRIALS;
+  g.most_work = MOST_WORK;
   PlannedStages *whole = note_plan(&g, plan_storing(p)), *first = whole;
   if (whole->plan && may_be_cheaper(whole)) first = try_without(&g, (Avoided){0});
   unsigned tried = decisions_to_avoid(p, first), all = tried & ~(unsigned)DECISION_WHOLE;
@@ -304,6 +330,7 @@ Plan *program_plan_stages(Program *p) {
   if (all) avoid_cheaper(&g, first, 0);
   if (all && g.best->avoided.decisions) avoid_cheaper(&g, g.best, 0);
   if (tried != all) try_later_groups(&g);
+  if (all) avoid_less(&g);
   if (g.best != first && g.best != whole) note_decided(g.best->plan, first->stages);
   if (g.best->plan && !first->plan) diag_forget(p->context, diags, errors);
   p->nodes_folded = g.best->stages ? g.best->stages->folded_stages : 0;
