@@ -11,6 +11,7 @@ from pleat.te.lowering import _Lowering
 from pleat.te.tensor import PlaceholderOp, ScanOp, Tensor
 from pleat.tir import nodes
 from pleat.tir.nodes import Range, Var
+from pleat.tir.schedule import ScheduleError
 from pleat.tir.stmt_functor import post_order_visit, pre_order_visit, substitute
 
 
@@ -45,8 +46,16 @@ class _Bounds(_Lowering):
         self.ranges[axis] = Range.from_min_extent(self._own(least), self._own(node.extent))
 
     def _own(self, expression):
-        """An expression of the program over the variables that the shapes of the tensors have."""
-        return substitute(expression, {v: self.sizes[v.name] for v in _variables(expression) if v.name in self.sizes})
+        """An expression of the program over the variables of the schedule: sizes in shapes, and the axes of loops."""
+        used = _variables(expression)
+        own = {v: self.sizes[v.name] for v in used if v.name in self.sizes}
+        for axis, loop in self.loops.items() if len(own) < len(used) else ():
+            try:
+                counted = self.sch.get(loop).loop_var
+            except ScheduleError:  # a later step has replaced it
+                continue
+            own.update({v: axis for v in used if v is counted})
+        return substitute(expression, own)
 
     def _take_loops(self, block, axes):
         super()._take_loops(block, axes)

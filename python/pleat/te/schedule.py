@@ -150,6 +150,7 @@ class Stage:
         self.schedule, self.op, self.origin_op = schedule, op, op
         self.steps, self.layouts, self.shape = [], [], op.output(0).shape
         self.environment = None  # the step env_threads
+        self.placed_by = None  # the group that placed the stage; None where it has a place of its own
         self.attach_type, self.attach_stage, self.attach_ivar, self.attach_place = None, None, None, None
         self.reset()
 
@@ -162,6 +163,11 @@ class Stage:
 
     def __repr__(self):
         return f"stage({self.op.name})"
+
+    @property
+    def group(self):
+        """The first group that was made with this stage; None where there is none."""
+        return next((one for one in self.schedule.groups if self in one.stages), None)
 
     # ---- Checks -------------------------------------------------------------------------------
 
@@ -433,7 +439,7 @@ class Stage:
             self._refuse("an input is not computed")
         if isinstance(self.op, ScanOp) and kind:
             self._refuse("the steps of a scan are computed before all that reads them")
-        self.attach_type, self.attach_stage, self.attach_ivar = kind, stage, ivar
+        self.attach_type, self.attach_stage, self.attach_ivar, self.placed_by = kind, stage, ivar, None
         self.attach_place = user_place()
 
     def compute_at(self, parent, scope):
@@ -474,6 +480,7 @@ class Schedule:
         order = operations_of([op.output(0) for op in ops])
         self.stages = [Stage(self, op) for op in order]
         self.stage_map = {op: stage for op, stage in zip(order, self.stages)}
+        self.groups = []
         self.changes = []  # cache_read, cache_write and rfactor, in this order
 
     def __getitem__(self, tensor):
@@ -490,7 +497,8 @@ class Schedule:
 
     def create_group(self, outputs, inputs, include_inputs=False):
         """The stages that compute the outputs from the inputs, which compute_at places together."""
-        return Group(self, outputs, inputs, include_inputs)
+        self.groups.append(Group(self, outputs, inputs, include_inputs))
+        return self.groups[-1]
 
     def _insert(self, at, op):
         stage = Stage(self, op)
@@ -575,7 +583,7 @@ class Schedule:
     def _partial(stage, axis, factor_axis, data, others):
         """The body of the partial results of a stage that rfactor makes."""
         values, conditions = _values(stage.steps, stage.op.reduce_axis)
-        reductions = [copied(a) for a in others]
+        reductions = list(others)
         axes = dict(zip([*stage.op.axis[:factor_axis], axis, *stage.op.axis[factor_axis:], *others],
                         data + reductions))
         axes.update({a: substitute(value, axes) for a, value in values.items()})

@@ -520,7 +520,8 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
              for one in (init, update, state_placeholder)]
     if len({len(one) for one in lists}) != 1 or not lists[0]:
         raise ValueError("init, update and state_placeholder have equal lengths of at least 1")
-    op = ScanOp(name, *lists, list(inputs or []), tag, attrs)
+    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs or [])
+    op = ScanOp(name, *lists, inputs, tag, attrs)
     return op.output(0) if op.num_outputs == 1 else op._outputs
 
 
