@@ -182,8 +182,22 @@ static bool divides_safely(Legalizer *l, const Expr *e) {
   return scalar->op == EXPR_SELECT && scalar == divisor_but_minus_one(l, scalar->args[2]);
 }
 
+// Processors divide vectors of floats only. The quotient of two numbers of 32 bits is exact in
+// float64 up to its last bit, which is too small to reach the next integer.
+static Expr *divide_as_floats(Legalizer *l, Expr *e) {
+  Expr *a = legal_cast(l, DTYPE_FLOAT64, e->args[0]), *b = legal_cast(l, DTYPE_FLOAT64, e->args[1]);
+  return legal_cast(l, DTYPE_INT32, legal_make(l, EXPR_DIV, a, b));
+}
+
+static bool divides_by_constant(const Expr *e) {
+  const Expr *b = e->args[1]->op == EXPR_BROADCAST ? e->args[1]->args[0] : e->args[1];
+  return b->op == EXPR_INT;
+}
+
 static Expr *legalize_trunc_div(Legalizer *l, Expr *e) {
-  if (divides_safely(l, e)) return e;
+  bool vectors = e->type.lanes > 1 && l->features->float_division && !divides_by_constant(e);
+  if (divides_safely(l, e))
+    return vectors && e->type.code == TYPE_INT && e->type.bits == 32 ? divide_as_floats(l, e) : e;
   Expr *a = legal_hold(l, e->args[0]), *b = legal_hold(l, e->args[1]);
   Expr *quotient = legal_make(l, EXPR_TRUNC_DIV, a, divisor_but_minus_one(l, b));
   Expr *negated = legal_make(l, EXPR_SUB, legal_int(l, a, 0), a);

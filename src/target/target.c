@@ -377,5 +377,6 @@ TargetFeatures target_features(const HostMachine *machine) {
                           .half_conversion = vectors,
                           .rounding = vectors,
                           .dot_bytes = machine && machine->dot_bytes,
+                          .float_division = true,
                           .vector_bytes = machine ? machine->vector_bytes : 16};
 }
