@@ -446,12 +446,28 @@ static const Path *last_reader(Schedule *schedule, const Caching *c) {
   return last;
 }
 
+// The name of a loop of no iterations around the block, which then writes nothing; NULL where there
+// is none.
+static const char *empty_loop(const Path *path) {
+  int64_t extent;
+  for (int i = 0; i < path->count; i++) {
+    const Stmt *s = path->items[i];
+    if (s->kind == STMT_FOR && expr_as_int(s->as.loop.extent, &extent) && extent < 1)
+      return loop_name(s);
+  }
+  return NULL;
+}
+
 bool step_cache_write(Schedule *schedule, StepCall *call) {
   Caching c = {0};
   const char *who;
   Region box;
   if (!caching_begin(schedule, call, true, &c) || !readers_follow(schedule, &c)) return false;
   Buffer *buffer = c.buffer;
+  if ((who = empty_loop(&c.path)))
+    return schedule_refuse(schedule, c.at->pos,
+                           "block '%s' writes nothing of '%s', since loop '%s' has no iterations",
+                           c.at->as.block->name, buffer->name, who);
   if (touched_outside(schedule, &c.path, c.top, buffer, true, &who))
     return schedule_refuse(schedule, c.at->pos,
                            "'%s' is also written by block '%s' in another nest", buffer->name, who);
