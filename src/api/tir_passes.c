@@ -75,7 +75,7 @@ static Module *lowered(const PassesCall *call, const Module *module, const PassC
     if (runs && !func.prim) return NULL;
     module_put(result, &func);
   }
-  return result;
+  return lower_check_calls(context, result) ? result : NULL;
 }
 
 // A copy of the module, whose graph functions a pass may change.

@@ -211,7 +211,7 @@ static bool lower_chosen(Cli *cli, const OptOptions *o, Module *module, const Pa
     if (is_chosen(o, module, func) && !lower_func(cli, o, module, func, passes, schedule))
       return false;
   }
-  return true;
+  return lower_check_calls(cli->context, module);
 }
 
 // Runs the passes up to the last one over graph functions or modules, in their order, and puts the

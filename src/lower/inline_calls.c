@@ -707,3 +707,37 @@ PrimFunc *lower_with_callees(Context *context, const Module *module, PrimFunc *f
 PrimFunc *lower_inline_calls(LowerState *state, PrimFunc *func) {
   return lower_with_callees(state->context, state->options->module, func);
 }
+
+// ---- Calls after passes that change parameters --------------------------------------------------
+
+typedef struct CallCheck {
+  const Module *module;
+  const PrimFunc *callee; // of the first call that does not fit
+  int given;
+} CallCheck;
+
+static bool check_call(Visitor *visitor, Expr *e) {
+  CallCheck *check = visitor->env;
+  const ModuleFunc *found = e->op == EXPR_CALL_MODULE ? module_find(check->module, e->as.s) : NULL;
+  const PrimFunc *callee = found ? found->prim : NULL;
+  if (!callee || check->callee || callee->param_count == e->count) return true;
+  check->callee = callee;
+  check->given = e->count;
+  return true;
+}
+
+bool lower_check_calls(Context *context, const Module *module) {
+  bool ok = true;
+  for (int i = 0; i < module->funcs.count; i++) {
+    const PrimFunc *func = module->funcs.items[i].prim;
+    CallCheck check = {.module = module};
+    if (func) visit_stmt(&(Visitor){.env = &check, .enter_expr = check_call}, func->body);
+    if (!check.callee) continue;
+    ok = diag_error(context, func->pos,
+                    "'%s' calls '%s' with %d argument%s, which takes %d after these passes\n"
+                    "run InlinePrivateFunctions before MakePackedAPI",
+                    func->name, check.callee->name, check.given, check.given == 1 ? "" : "s",
+                    check.callee->param_count);
+  }
+  return ok;
+}

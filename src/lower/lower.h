@@ -126,6 +126,9 @@ PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *
 // itself when there are none. NULL with a diagnostic: recursion, a pointer to memory that is not
 // known, or a size without a value.
 PrimFunc *lower_with_callees(Context *context, const Module *module, PrimFunc *func);
+// Whether each call of a program of the module has as many arguments as the program has parameters
+// after passes. False with diagnostics: make_packed changes parameters, and no calls.
+bool lower_check_calls(Context *context, const Module *module);
 // The part of a packed function (make_packed) that runs before it computes.
 typedef struct LowerHost {
   Str symbol; // by which other programs call it: "__tvm_ffi_f"
