@@ -242,8 +242,7 @@ int target_count_spills(const char *assembly);
 typedef struct TargetFeatures {
   bool fma, half_conversion, rounding; // multiply-add; float16 to float32; floor, ceil, …
   bool dot_bytes;                      // DOT_BYTES of vectors in one instruction
-  bool
-      float_division; // vectors of float64 are divided in one instruction, those of integers are not
+  bool float_division;                 // divides vectors of float64, but integers lane by lane
   int dot_vector_bytes; // the widest vectors of which the target computes DOT_…; 0: none
   int vector_bytes;
 } TargetFeatures;
