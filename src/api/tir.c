@@ -159,26 +159,6 @@ static Captured ask(void *env, Context *context, int scope, const char *expressi
   return result;
 }
 
-// Infers the type of a value from those of the values that it is computed from by operators without
-// other arguments.
-static void infer_within(Context *context, Value *value, int depth) {
-  enum { MOST_DEPTH = 1000 };
-  Node *node = value->producer;
-  bool known =
-      node && node->kind == NODE_OP && !node->keywords && op_find(node->op) && depth < MOST_DEPTH;
-  for (int i = 0; known && i < node->input_count; i++) {
-    Value *input = node->inputs[i];
-    known = input && !input->term && !input->info;
-    if (known && input->rank < 0) infer_within(context, input, depth + 1);
-    known = known && input->rank >= 0;
-  }
-  if (known) op_infer(context, node);
-}
-
-static void infer(Context *context, Value *value) {
-  infer_within(context, value, 0);
-}
-
 static void parse(void *arg) {
   ParseCall *call = arg;
   Context *context = call->call.context;
@@ -192,7 +172,7 @@ static void parse(void *arg) {
   SourceFile *file = source_file_copy(context, script->file ? script->file : "script", script->text,
                                       strlen(script->text));
   file->lines_before = script->first_line > 0 ? script->first_line - 1 : 0;
-  ScriptCapture capture = {script->capture ? ask : NULL, infer, script, NULL};
+  ScriptCapture capture = {script->capture ? ask : NULL, graph_infer_value, script, NULL};
   if (script->imports)
     capture.imports =
         source_file_copy(context, "imports", script->imports, strlen(script->imports));

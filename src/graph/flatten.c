@@ -51,10 +51,6 @@ Value *term_tensor(const GraphTerm *term) {
   return term->kind == TERM_VALUE ? term->value : NULL;
 }
 
-bool term_is(const GraphTerm *term, const char *name) {
-  return term->kind == TERM_CALL && !strcmp(term->text, name);
-}
-
 static bool is_call_of(const GraphTerm *term, const char *name) {
   return term_is(term, name) && term->count >= 1;
 }
@@ -651,7 +647,7 @@ static GraphTerm *param_term(GraphFlattening *f, Value *param, const GraphTerm *
   if (info && is_object_type(info)) return term_new(f->context, TERM_NAME, "R.Any");
   if (info && term_is(info, "R.Shape") && info->count == 1 && term_is_list(info->items[0]))
     return flatten_shape_param(f, info->items[0]);
-  if (info) flatten_number_type(param, info);
+  if (info && term_number_type(info, &param->type)) param->rank = 0; // a tensor without axes
   if (info && param->rank < 0) flatten_name_extents(f, param, info);
   if (!is_tuple) {
     array_push(&f->context->arena, params, param);

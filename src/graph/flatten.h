@@ -21,7 +21,6 @@ typedef struct GraphFlattening {
 // Reports that the node is not supported; returns false.
 bool flatten_refuse(GraphFlattening *f, const Node *node, const char *format, ...)
     PRINTF_LIKE(3, 4);
-bool term_is(const GraphTerm *term, const char *name); // a call of this name
 bool term_is_list(const GraphTerm *term);
 Value *term_tensor(const GraphTerm *term); // NULL when the term is something else
 // The term that the value is, with all values in it replaced by what they are.
@@ -69,7 +68,5 @@ void flatten_name_sizes(GraphFlattening *f, const GraphTerm *shape, const GraphT
 GraphTerm *flatten_shape_param(GraphFlattening *f, GraphTerm *extents);
 // Gives each extent of a parameter of the type R.Tensor(ndim=4) a size of its own, x.0, x.1, …
 void flatten_name_extents(GraphFlattening *f, Value *param, const GraphTerm *info);
-// Makes a tensor without axes of a parameter that is a number, R.Prim("float32") or T.float32.
-void flatten_number_type(Value *param, const GraphTerm *info);
 
 #endif

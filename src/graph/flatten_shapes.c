@@ -29,26 +29,6 @@ Value *flatten_number(GraphFlattening *f, const Node *like, Expr *number) {
   return made->outputs[0];
 }
 
-// The type of the number that R.Prim(value=3) states: int64 where it is written without one.
-static bool type_of_number(const GraphTerm *term, DType *type) {
-  bool is_number =
-      term->kind == TERM_EXPR && (term->e->op == EXPR_INT || term->e->op == EXPR_FLOAT);
-  if (is_number) *type = term->plain && term->e->op == EXPR_INT ? DTYPE_INT64 : term->e->type;
-  return is_number;
-}
-
-void flatten_number_type(Value *param, const GraphTerm *info) {
-  const char *name = info->kind == TERM_NAME && !strncmp(info->text, "T.", 2) ? info->text + 2 : "";
-  bool prim = term_is(info, "R.Prim") && info->count >= 1;
-  const Expr *stated = prim && info->items[0]->kind == TERM_EXPR ? info->items[0]->e : NULL;
-  if (stated && stated->op == EXPR_STRING) name = stated->as.s;
-  DType type;
-  bool known = *name && dtype_parse(name, strlen(name), &type);
-  if (!known && !(prim && type_of_number(info->items[0], &type))) return;
-  param->type = type;
-  param->rank = 0;
-}
-
 // ---- Shapes ------------------------------------------------------------------------------------
 
 static GraphTerm *shape_term(GraphFlattening *f, Expr *const *extents, int count) {

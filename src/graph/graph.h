@@ -72,6 +72,9 @@ bool op_infer(Context *context, Node *node);
 bool graph_infer(Context *context, GraphFunc *graph);
 // The same, but a tensor whose shape is not stated, and what is computed from it, has the rank -1.
 bool graph_infer_known(Context *context, GraphFunc *graph);
+// The same for one value of a function that is being read, from the values that it is computed from
+// by operators without other arguments. The value stays as it is where one of them is not known.
+void graph_infer_value(Context *context, Value *value);
 
 // ---- Symbolic sizes ----------------------------------------------------------------------------
 

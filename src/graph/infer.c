@@ -152,3 +152,21 @@ bool graph_infer(Context *context, GraphFunc *graph) {
 bool graph_infer_known(Context *context, GraphFunc *graph) {
   return infer(context, graph, true);
 }
+
+static void infer_within(Context *context, Value *value, int depth) {
+  enum { MOST_DEPTH = 1000 };
+  Node *node = value->producer;
+  bool known =
+      node && node->kind == NODE_OP && !node->keywords && op_find(node->op) && depth < MOST_DEPTH;
+  for (int i = 0; known && i < node->input_count; i++) {
+    Value *input = node->inputs[i];
+    known = input && !input->term && !input->info;
+    if (known && input->rank < 0) infer_within(context, input, depth + 1);
+    known = known && input->rank >= 0;
+  }
+  if (known) op_infer(context, node);
+}
+
+void graph_infer_value(Context *context, Value *value) {
+  infer_within(context, value, 0);
+}

@@ -26,6 +26,29 @@ GraphTerm *term_new(Context *context, GraphTermKind kind, const char *text) {
   return term;
 }
 
+bool term_is(const GraphTerm *term, const char *name) {
+  return term->kind == TERM_CALL && !strcmp(term->text, name);
+}
+
+// The type of the number that R.Prim(value=3) states: int64 where it is written without one.
+static bool type_of_number(const GraphTerm *term, DType *type) {
+  bool is_number =
+      term->kind == TERM_EXPR && (term->e->op == EXPR_INT || term->e->op == EXPR_FLOAT);
+  if (is_number) *type = term->plain && term->e->op == EXPR_INT ? DTYPE_INT64 : term->e->type;
+  return is_number;
+}
+
+bool term_number_type(const GraphTerm *info, DType *type) {
+  const char *name = info->kind == TERM_NAME && !strncmp(info->text, "T.", 2) ? info->text + 2 : "";
+  bool prim = term_is(info, "R.Prim") && info->count >= 1;
+  const Expr *stated = prim && info->items[0]->kind == TERM_EXPR ? info->items[0]->e : NULL;
+  if (stated && stated->op == EXPR_STRING) name = stated->as.s;
+  DType named;
+  bool is_named = *name && dtype_parse(name, strlen(name), &named);
+  if (is_named) *type = named;
+  return is_named || (prim && type_of_number(info->items[0], type));
+}
+
 GraphTerm *term_of_items(Context *context, GraphTermKind kind, const char *text,
                          GraphTerm *const *items, const Str *keys, int count) {
   GraphTerm *term = term_new(context, kind, text);

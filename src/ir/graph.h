@@ -122,6 +122,10 @@ GraphFunc *graph_func_new(Context *context, const char *name);
 Value *value_new(Context *context, const char *name, DType type, Expr *const *shape, int rank);
 Value *value_of_term(Context *context, GraphTerm *term);
 GraphTerm *term_new(Context *context, GraphTermKind kind, const char *text);
+bool term_is(const GraphTerm *term, const char *name); // a call of this name
+// The element type of a number of this type: R.Prim("float32"), R.Prim(value=3) or T.float32.
+// False for other types.
+bool term_number_type(const GraphTerm *info, DType *type);
 // `items` has room for `count` items; keys may be NULL.
 GraphTerm *term_of_items(Context *context, GraphTermKind kind, const char *text,
                          GraphTerm *const *items, const Str *keys, int count);

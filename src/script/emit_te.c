@@ -9,15 +9,6 @@
 
 // ---- The question -------------------------------------------------------------------------------
 
-// The element type of R.Prim("int64") or T.int64; NULL for another type.
-static const char *number_type(const GraphTerm *info) {
-  if (!info) return NULL;
-  if (info->kind == TERM_NAME && !strncmp(info->text, "T.", 2)) return info->text + 2;
-  bool is_prim = info->kind == TERM_CALL && !strcmp(info->text, "R.Prim") && info->count;
-  const Expr *stated = is_prim && info->items[0]->kind == TERM_EXPR ? info->items[0]->e : NULL;
-  return stated && stated->op == EXPR_STRING ? stated->as.s : NULL;
-}
-
 static void print_tensor_type(Parser *parser, const Value *value, Text *text) {
   text_printf(text, "(\"%s\", (", dtype_name(parser->context, value->type));
   for (int i = 0; i < value->rank; i++)
@@ -34,9 +25,9 @@ static bool print_type(Parser *parser, const PyNode *node, const Binding *bindin
     return true;
   }
   Value *value = binding->kind == BOUND_VALUE ? binding->value : NULL;
-  const char *number = value ? number_type(value->info) : NULL;
-  if (number) {
-    text_printf(text, "(\"%s\", None)", number);
+  DType number;
+  if (value && value->info && term_number_type(value->info, &number)) {
+    text_printf(text, "(\"%s\", None)", dtype_name(parser->context, number));
     return true;
   }
   bool is_tensor = value && !value->info && !value->term;

@@ -116,6 +116,14 @@ def test_a_single_function():
     assert "R.call_tir(" in text
 
 
+def test_numbers_that_a_type_states():
+    """A number without a type is int64, as where the function is compiled."""
+    text = pleat.script.from_source(
+        "from pleat.script import relax as R\n@R.function\ndef f(x: R.Tensor((2, 3), 'float32'), "
+        "i: R.Prim(value=1)):\n    y = R.emit_te(row, x, i)\n    return y\n", {"row": row}).script()
+    assert "R.call_tir(" in text and "T.int64" in text
+
+
 def refused(text, **names):
     with pytest.raises(pleat.PleatError) as error:
         pleat.script.from_source(
