@@ -710,14 +710,14 @@ PrimFunc *lower_inline_calls(LowerState *state, PrimFunc *func) {
 
 // ---- Calls after passes that change parameters --------------------------------------------------
 
-typedef struct CallCheck {
+typedef struct UnfitCall {
   const Module *module;
   const PrimFunc *callee; // of the first call that does not fit
   int given;
-} CallCheck;
+} UnfitCall;
 
 static bool check_call(Visitor *visitor, Expr *e) {
-  CallCheck *check = visitor->env;
+  UnfitCall *check = visitor->env;
   const ModuleFunc *found = e->op == EXPR_CALL_MODULE ? module_find(check->module, e->as.s) : NULL;
   const PrimFunc *callee = found ? found->prim : NULL;
   if (!callee || check->callee || callee->param_count == e->count) return true;
@@ -730,7 +730,7 @@ bool lower_check_calls(Context *context, const Module *module) {
   bool ok = true;
   for (int i = 0; i < module->funcs.count; i++) {
     const PrimFunc *func = module->funcs.items[i].prim;
-    CallCheck check = {.module = module};
+    UnfitCall check = {.module = module};
     if (func) visit_stmt(&(Visitor){.env = &check, .enter_expr = check_call}, func->body);
     if (!check.callee) continue;
     ok = diag_error(context, func->pos,
