@@ -235,8 +235,55 @@ static void test_constants_are_not_in_memory_twice(void **state) {
   unlink(path);
 }
 
+// Packs a tensor of distinct numbers in `layout`, looks each up, and unpacks it again.
+static void check_packing(Fixture *f, const char *text, const int64_t *extents, int rank,
+                          int bytes) {
+  const Layout *layout = layout_parse_static(f->context, text, extents, rank);
+  int64_t elements = 1, places, index[4] = {0}, offset, seen = 0;
+  assert_non_null(layout);
+  for (int a = 0; a < rank; a++) elements *= extents[a];
+  assert_true(layout_physical_size(layout, &places));
+  size_t size = (size_t)(elements * bytes);
+  char *from = malloc(size), *back = calloc(size, 1), *to = malloc((size_t)(places * bytes));
+  for (size_t i = 0; i < size; i++) from[i] = (char)(1 + i * 7919 % 251);
+  memset(to, 0x55, (size_t)(places * bytes));
+  layout_pack(f->context, layout, bytes, from, to);
+  for (int64_t i = 0; i < elements; i++) {
+    for (int64_t a = rank, rest = i; a-- > 0; rest /= extents[a]) index[a] = rest % extents[a];
+    assert_true(layout_offset(layout, index, &offset));
+    assert_memory_equal(to + offset * bytes, from + i * bytes, bytes);
+    memset(to + offset * bytes, 0, (size_t)bytes);
+  }
+  while (seen < places * bytes && to[seen] == 0) seen++; // padding is zero too
+  assert_int_equal(seen, places * bytes);
+  layout_pack(f->context, layout, bytes, from, to);
+  layout_unpack(f->context, layout, bytes, to, back);
+  assert_memory_equal(back, from, size);
+  free(from);
+  free(back);
+  free(to);
+}
+
+static void test_packed_elements_are_where_the_layout_says(void **state) {
+  static const char *const layouts[] = {"o, i, h, w -> o//16, h, w, i, o%16",
+                                        "o, i, h, w -> o//8, i//4, h, w, i%4, o%8",
+                                        "o, i, h, w -> i//16, o, h, w, i%16",
+                                        "o, i, h, w -> w, h, i, o",
+                                        "o, i, h, w -> o, h, w, i",
+                                        "o, i, h, w -> o, i, h, w",
+                                        "o, i, h, w -> o//16, i, h, w, (o%16) ^ (i%16)"};
+  static const int64_t shapes[][4] = {
+      {37, 5, 3, 3}, {16, 31, 1, 1}, {1, 67, 2, 1}, {8, 16, 1, 7}, {41, 1, 1, 29}};
+  for (int l = 0; l < COUNT_OF(layouts); l++)
+    for (int s = 0; s < COUNT_OF(shapes); s++)
+      for (int bytes = 1; bytes <= 8; bytes *= 2)
+        check_packing(*state, layouts[l], shapes[s], 4, bytes);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_packed_elements_are_where_the_layout_says, set_up,
+                                      tear_down),
       cmocka_unit_test_setup_teardown(test_weights_inside, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_weights_beside, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_the_header_compiles, set_up, tear_down),
