@@ -24,7 +24,7 @@ TWINS = {f"{name} {i}": model for name, *models in twins.pairs() for i, model in
 
 @pytest.mark.parametrize("name", ["mobile 0", "branches 1", "concat_odd 0", "squeezed 0"])
 def test_twins(name):
-    climb = hill_climb.Climb(TWINS[name], seed=3, most=40, combinations=20)
+    climb = hill_climb.Climb(TWINS[name], seed=3, most=20, combinations=8)
     assert len(climb.feasible) > 10
     assert not climb.found, str(climb)
 
