@@ -61,11 +61,32 @@ class Net:
     def conv(self, x, channels, filters, size=3, stride=1, groups=1, padded=True):
         weight = self.weight(filters, channels // groups, size, size)
         pads = [size // 2 if padded else 0] * 4
-        attributes = {"pads": pads, "strides": [stride] * 2, "group": groups}
+        return self.as_nchw("Conv", x, weight, pads=pads, strides=[stride] * 2, group=groups)
+
+    def as_nchw(self, op, *inputs, **attributes):
+        """An operator that ONNX defines on NCHW images, of which the first input is one."""
         if not self.last:
-            return self("Conv", x, weight, **attributes)
-        y = self("Conv", self.transpose(x, TO_NCHW), weight, **attributes)
+            return self(op, *inputs, **attributes)
+        y = self(op, self.transpose(inputs[0], TO_NCHW), *inputs[1:], **attributes)
         return self.transpose(y, TO_NHWC)
+
+    def pool(self, x, kind, size, stride):
+        return self.as_nchw(kind, x, kernel_shape=[size] * 2, strides=[stride] * 2,
+                            pads=[size // 2 if stride < size else 0] * 4)
+
+    def twice_as_large(self, x):
+        scales = [1, 2, 2, 1] if self.last else [1, 1, 2, 2]
+        return self("Resize", x, "", self.constant(np.array(scales, np.float32)), mode="nearest",
+                    coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+
+    def shuffle(self, x, channels, size, groups=2):
+        """Groups of channels, transposed."""
+        group = [groups, channels // groups]
+        split = [1, size, size, *group] if self.last else [1, *group, size, size]
+        whole = [1, size, size, channels] if self.last else [1, channels, size, size]
+        y = self("Reshape", x, self.constant(np.array(split)))
+        y = self.transpose(y, [0, 1, 2, 4, 3] if self.last else [0, 2, 1, 3, 4])
+        return self("Reshape", y, self.constant(np.array(whole)))
 
     def per_channel(self, values):
         return self.constant(values if self.last else np.reshape(values, [-1, 1, 1]))
@@ -155,7 +176,65 @@ def pooled(net):
     return net.model(net.conv(net("Mul", a, gate), 32, 32))
 
 
-STYLES = [residual, mobile, branches, padded, bias_between, pooled]
+def inception(net):
+    """Convolutions and poolings that are concatenated, and a pooling with stride after them."""
+    x = net.image("x", 32, 28)
+    mean = net.block(net.pool(x, "AveragePool", 3, 1), 32, 16, size=1)
+    wide = net.block(net.block(x, 32, 16, size=1), 16, 24, size=5)
+    y = net.concat(net.block(x, 32, 24, size=1), wide, net.pool(x, "MaxPool", 3, 1), mean)
+    return net.model(net.block(net.pool(y, "MaxPool", 2, 2), 96, 32))
+
+
+def hourglass(net):
+    """An image of half the size, enlarged and concatenated with what it was made of."""
+    x = net.block(net.image("x", 16, 32), 16, 24)
+    y = net.block(net.pool(x, "MaxPool", 2, 2), 24, 48)
+    return net.model(net.block(net.concat(net.twice_as_large(y), x), 72, 24))
+
+
+def pyramid(net):
+    """Sums of images and of enlarged ones, each of which is an output."""
+    a = net.block(net.image("x", 16, 32), 16, 24, stride=2)
+    b = net.block(a, 24, 48, stride=2)
+    top = net.conv(b, 48, 32, size=1)
+    y = net("Add", net.twice_as_large(top), net.conv(a, 24, 32, size=1))
+    return net.model(net.conv(top, 32, 32), net.conv(y, 32, 32))
+
+
+def shuffled(net):
+    """Convolutions in groups of channels, which are exchanged between them."""
+    x = net.block(net.image("x", 16, 28), 16, 48)
+    y = net.block(net.shuffle(net.block(x, 48, 48, size=1, groups=2), 48, 28), 48, 48)
+    return net.model(net("Add", x, y))
+
+
+def excited(net):
+    """Channels scaled by a small network that reads their means."""
+    x = net.block(net.image("x", 16, 28), 16, 48)
+    means = net("ReduceMean", x, axes=[1, 2] if net.last else [2, 3], keepdims=1)
+    gate = net("Relu", net.conv(means, 48, 12, size=1))
+    gate = net("HardSigmoid", net.conv(gate, 12, 48, size=1))
+    y = net("Mul", net("Mul", x, gate), net("HardSigmoid", x))
+    return net.model(net.conv(y, 48, 32, size=1))
+
+
+def classifier(net):
+    """Means of channels, without their axes of one element, in a product."""
+    x = net.block(net.block(net.image("x", 3, 32), 3, 32, stride=2), 32, 64)
+    means = net("ReduceMean", x, axes=[1, 2] if net.last else [2, 3], keepdims=0)
+    y = net("Gemm", means, net.weight(10, 64), net.constant(np.arange(10.0)), transB=1)
+    return net.model(net("Softmax", y, axis=1))
+
+
+def enlarged(net):
+    """A transposed convolution between convolutions."""
+    x = net.block(net.image("x", 16, 14), 16, 32)
+    y = net.as_nchw("ConvTranspose", x, net.weight(32, 24, 2, 2), strides=[2, 2])
+    return net.model(net.block(net("Relu", y), 24, 16))
+
+
+STYLES = [residual, mobile, branches, padded, bias_between, pooled, inception, hourglass, pyramid,
+          shuffled, excited, classifier, enlarged]
 
 
 # ---- Networks with views, and without
