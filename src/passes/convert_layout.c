@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives operators the layouts that the user desires, and lets the rewrites around them flow:
 //   ConvertLayout({"relax.nn.conv2d": ["NHWC", "OHWI"]})
-// The chosen operators are frozen, and the others follow where this rewrites the fewest bytes.
+//   ConvertLayout({}, calls={"main.y": ["NHWC", "OHWI"]})
+// The second form names the function and the result of one call. The chosen operators are frozen,
+// and the others follow where this rewrites the fewest bytes.
 #include "passes/arguments.h"
 #include "passes/flow.h"
 
@@ -130,8 +132,21 @@ static int freeze(LayoutConversion *c, Node *node, const PyNode *list, int at) {
   return at;
 }
 
-static const PyNode *desired_for(const PyNode *dict, const Node *node) {
-  for (int i = 0; node->kind == NODE_OP && i < dict->count; i += 2)
+// The name of the result in the function `graph` if `key` is "FUNCTION.RESULT"; else NULL.
+static const char *result_in(const GraphFunc *graph, const char *key) {
+  size_t length = strlen(graph->name);
+  return strncmp(key, graph->name, length) == 0 && key[length] == '.' ? key + length + 1 : NULL;
+}
+
+// The layouts of the call that the node is, or else of the operator.
+static const PyNode *desired_for(const LayoutConversion *c, const PyNode *dict, const Node *node) {
+  const PyNode *calls = c->run->args[2];
+  if (node->kind != NODE_OP) return NULL;
+  for (int i = 0; calls && i < calls->count; i += 2) {
+    const char *result = result_in(c->run->graph, calls->items[i]->text);
+    if (result && strcmp(result, node->outputs[0]->name) == 0) return calls->items[i + 1];
+  }
+  for (int i = 0; i < dict->count; i += 2)
     if (pass_names_op(dict->items[i]->text, node->op)) return dict->items[i + 1];
   return NULL;
 }
@@ -140,7 +155,7 @@ static bool freeze_all(LayoutConversion *c, const PyNode *dict) {
   GraphFunc *graph = c->run->graph;
   for (int i = 0; i < graph->nodes.count;) {
     Node *node = graph->nodes.items[i];
-    const PyNode *list = map_contains(&c->frozen, node) ? NULL : desired_for(dict, node);
+    const PyNode *list = map_contains(&c->frozen, node) ? NULL : desired_for(c, dict, node);
     i = list ? freeze(c, node, list, i) : i + 1;
     if (i < 0) return false;
   }
@@ -167,12 +182,38 @@ static bool check_operators(Context *context, const PyNode *dict) {
   return true;
 }
 
+static bool is_result(const GraphFunc *graph, const char *name) {
+  for (int i = 0; i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    if (node->kind == NODE_OP && strcmp(node->outputs[0]->name, name) == 0) return true;
+  }
+  return false;
+}
+
+// Is each call that the user names one of an operator in the function?
+static bool check_calls(PassRun *run) {
+  const PyNode *calls = run->args[2];
+  if (!calls) return true;
+  if (!pass_is_dict(run->context, calls)) return false;
+  for (int i = 0; i < calls->count; i += 2) {
+    const char *result = result_in(run->graph, calls->items[i]->text);
+    if (result && !is_result(run->graph, result))
+      return diag_error(run->context, calls->items[i]->pos,
+                        "'%s' has no call of an operator whose result is '%s'", run->graph->name,
+                        result);
+  }
+  return true;
+}
+
 bool graph_convert_layout(PassRun *run) {
   LayoutConversion c = {run, map_new(&run->context->arena)};
-  if (!pass_is_dict(run->context, run->args[0]) || !check_operators(run->context, run->args[0]))
+  if (!pass_is_dict(run->context, run->args[0]) || !check_operators(run->context, run->args[0]) ||
+      !check_calls(run))
     return false;
   if (run->args[1] && run->args[1]->kind != PY_NONE)
-    return diag_error(run->context, run->args[1]->pos, "a call-back is not supported here");
+    return diag_error(run->context, run->args[1]->pos,
+                      "a call-back is called from Python only; name the calls: "
+                      "calls={\"main.y\": [\"NHWC\", \"OHWI\"]}");
   if (!freeze_all(&c, run->args[0])) return false;
   if (!graph_follow_layouts(run, &c.frozen)) return false;
   graph_remove_unused(run->context, run->graph);

@@ -29,7 +29,7 @@ const GraphPass graph_passes[] = {
     {"AlterOpImpl",
      "op_impl_map op_buffer_transforms op_buffer_axis_separators? op_buffer_input_axis_separators?",
      "replace the programs of operators by others, in other layouts", graph_alter_op_impl},
-    {"ConvertLayout", "desired_layouts layout_cb?",
+    {"ConvertLayout", "desired_layouts layout_cb? calls?",
      "give operators desired layouts, and let the rewrites around them flow", graph_convert_layout,
      .any_shapes = true},
     {"FoldConstant", "", "compute operators and programs of constants", graph_fold_constants},

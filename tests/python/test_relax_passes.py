@@ -85,6 +85,28 @@ def test_a_pass_gives_a_new_module():
     assert relax.transform.OptimizeLayoutTransform()(converted).script() == text
 
 
+def test_layouts_of_single_calls():
+    """A call-back sees each call, and says nothing of most."""
+    np = pytest.importorskip("numpy")
+    seen = []
+
+    def layouts(call):
+        seen.append(str(call.op))
+        is_first = seen.count("relax.nn.conv2d") == 1
+        return {"relax.nn.conv2d": ["NHWC", "OHWI"]} if is_first else {}
+
+    module = from_source(CONV)
+    converted = relax.transform.ConvertLayout({"relax.nn.max_pool2d": ["NHWC"]}, layouts)(module)
+    text = converted.script()
+    assert seen.count("relax.nn.conv2d") == 2 and "relax.nn.relu" in seen
+    assert text.count('kernel_layout="OHWI"') == 1
+    assert text.index('kernel_layout="OHWI"') < text.index("w2,")
+    inputs = [np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+              for shape in ((2, 3, 9, 7), (4, 3, 3, 3), (5, 4, 3, 3), (1, 4, 1, 1))]
+    one, other = (pleat.compile(each)(*inputs) for each in (module, converted))
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 def test_passes_in_a_sequence():
     module = from_source(CONV)
     steps = pleat.transform.Sequential([
@@ -218,8 +240,9 @@ def test_what_is_refused():
     module = from_source(CONV)
     with pytest.raises(pleat.PleatError, match="NHWQ"):
         relax.transform.ConvertLayout({"relax.nn.conv2d": ["NHWQ", "OHWI"]})(module)
-    with pytest.raises(pleat.PleatError, match="layout_cb"):
-        relax.transform.ConvertLayout({}, layout_cb=lambda call: {})
+    with pytest.raises(pleat.PleatError, match="the result is|whose result is 'lv99'"):
+        pleat.ir.transform.run_passes(
+            module, 'ConvertLayout({}, calls={"main.lv99": ["NHWC", "OHWI"]})')
     with pytest.raises(pleat.PleatError, match="sideways|direction"):
         relax.transform.FlowLayoutRewrites("sideways")(module)
     with pytest.raises(pleat.PleatError, match="layouts"):

@@ -2,8 +2,9 @@
 """Passes over graph functions, with TVM's names and arguments where TVM has the pass. `passes()`
 lists them."""
 from pleat._library import PleatError, _lib, ffi
-from pleat.ir._module import PrimFunc
+from pleat.ir._module import Function, PrimFunc
 from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, pass_text, run_passes
+from pleat.relax.expr import Call
 
 __all__ = ["AlterOpImpl", "AnnotateTIROpPattern", "ConvertLayout", "DeadCodeElimination",
            "FlowLayoutRewrites", "FoldConstant", "FuseOps", "FuseTIR", "HoistLayoutRewrites",
@@ -98,9 +99,33 @@ def SplitLayoutRewritePreproc():
 
 def ConvertLayout(desired_layouts, layout_cb=None):
     """Gives operators layouts, such as {"relax.nn.conv2d": ["NHWC", "OHWI"]}: of the data, the
-    weights and the result. The other operators follow."""
-    _refuse("ConvertLayout", layout_cb=layout_cb)
-    return _pass("ConvertLayout", desired_layouts=desired_layouts)
+    weights and the result. The other operators follow.
+
+    layout_cb: a function of a call (relax.Call) that gives such a dictionary for the operator of this
+        call, or an empty one. desired_layouts has no meaning then, as in TVM"""
+    if layout_cb is None:
+        return _pass("ConvertLayout", desired_layouts=desired_layouts)
+
+    def run(module, context):
+        return _pass("ConvertLayout", desired_layouts={},
+                     calls=_layouts_of_calls(module, layout_cb))(module)
+    return Pass("ConvertLayout", run)
+
+
+def _layouts_of_calls(module, layout_cb):
+    """{"function.result": what layout_cb says of the call} of the operators of all functions."""
+    found = {}
+    for name in module:
+        function = module[name]
+        if not isinstance(function, Function):
+            continue
+        for binding in (b for block in function.body.blocks for b in block.bindings):
+            call = getattr(binding, "value", None)
+            if isinstance(call, Call):
+                layouts = layout_cb(call).get(str(call.op))
+                if layouts:
+                    found[f"{name}.{binding.var.name_hint}"] = list(layouts)
+    return found
 
 
 def AlterOpImpl(op_impl_map, op_buffer_transforms, op_buffer_axis_separators=None,
