@@ -181,16 +181,19 @@ bool autosched_find_blocks(AutoSched *s) {
   return true;
 }
 
-// Starts from the unscheduled function.
-static bool begin(AutoSched *s) {
+// Starts from the blocks of the unscheduled function.
+static bool begin_blocks(AutoSched *s) {
   Context *context = s->context;
   KernelChoice *choice = s->choice;
   *choice = (KernelChoice){.schedule = schedule_new(context, s->func)};
   choice->layouts = arena_array(&context->arena, const Layout *, s->func->param_count);
   s->sch = choice->schedule;
   s->own = (BlockRefs){0};
-  TRY(autosched_blocks(s, &s->own));
-  return autosched_find_blocks(s);
+  return autosched_blocks(s, &s->own);
+}
+
+static bool begin(AutoSched *s) {
+  return begin_blocks(s) && autosched_find_blocks(s);
 }
 
 // Makes a strategy's steps without diagnostics; when a step is refused, *refusal says why.
@@ -249,6 +252,37 @@ static bool is_empty(const PrimFunc *func) {
   return false;
 }
 
+// The block is a reduction over no elements, in a loop without iterations.
+static bool reduces_nothing(AutoSched *s, BlockRef block, LoopRef *outermost) {
+  LoopRefs loops = {0};
+  bool empty = false;
+  if (!schedule_block(s->sch, block)->init || !schedule_get_loops(s->sch, block, &loops))
+    return false;
+  for (int i = 0; i < loops.count; i++)
+    empty |= expr_is_int(schedule_loop(s->sch, loops.items[i])->as.loop.extent, 0);
+  if (loops.count) *outermost = loops.items[0];
+  return empty;
+}
+
+// Reductions over no elements have their init as results, as in NumPy. It is made a nest of its
+// own, because no iteration of the reduction would store it.
+static bool autosched_empty_reductions(AutoSched *s) {
+  for (int i = 0; i < s->own.count; i++) {
+    LoopRef outermost;
+    BlockRef init;
+    if (reduces_nothing(s, s->own.items[i], &outermost))
+      TRY(schedule_decompose_reduction(s->sch, s->own.items[i], outermost, &init));
+  }
+  return autosched_lay_out_params(s);
+}
+
+static bool has_empty_reductions(AutoSched *s) {
+  LoopRef outermost;
+  for (int i = 0; i < s->own.count; i++)
+    if (reduces_nothing(s, s->own.items[i], &outermost)) return true;
+  return false;
+}
+
 // The strategies of elementwise kernels that are tried before vectors along memory.
 static bool (*const special_cases[])(AutoSched *) = {autosched_choice_axes, autosched_transposed};
 
@@ -256,6 +290,9 @@ bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *fu
                       const KernelParam *params, const Strategies *planned, KernelChoice *choice) {
   AutoSched s = {context, machine, .func = func, params, planned, choice};
   const char *refusal = NULL;
+  TRY(begin_blocks(&s));
+  if (has_empty_reductions(&s) && try_quietly(&s, autosched_empty_reductions, &refusal))
+    return true;
   TRY(begin(&s));
   Strategies strategies = find_strategies(&s);
   for (int i = 0; i < strategies.count; i++) {

@@ -51,6 +51,34 @@ def test_results_are_written_in_place(shape, dtype):
     assert np.array_equal(c, a @ b)
 
 
+@T.prim_func
+def reductions_of_nothing(A: T.Buffer((3, 0), "float32"), C: T.Buffer((3,), "float32")):
+    S = T.alloc_buffer((3,), "float32")
+    M = T.alloc_buffer((3,), "float32")
+    for i, k in T.grid(3, 0):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(2)
+            S[vi] = S[vi] + A[vi, vk]
+    for i, k in T.grid(3, 0):
+        with T.block("M"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                M[vi] = T.float32(5)
+            M[vi] = T.max(M[vi], A[vi, vk])
+    for i in range(3):
+        with T.block("C"):
+            vi = T.axis.S(3, i)
+            C[vi] = S[vi] * T.float32(10) + M[vi]
+
+
+def test_reductions_of_nothing_are_their_init():
+    c = np.full(3, 77, "float32")
+    pleat.build(reductions_of_nothing, cache=False)(np.zeros((3, 0), "float32"), c)
+    assert np.array_equal(c, [25, 25, 25])
+
+
 def test_arrays_with_strides():
     run = pleat.build(product(5, 7, 3), cache=False)
     a, b = np.arange(15, dtype="float32").reshape(3, 5).T, np.ones((6, 14), "float32")[::2, ::2]
