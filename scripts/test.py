@@ -105,7 +105,9 @@ def run_python(arguments):
     command += ["-k", " or ".join(arguments.wanted)] if arguments.wanted else []
     command += ["-m", "not slow", "--every", "6"] if arguments.quick else []
     if importlib.util.find_spec("xdist") and not arguments.first:
-        command += ["-n", str(os.cpu_count()), "--dist", "loadfile", "--no-loadscope-reorder"]
+        # Without restarts, because pytest waits for ever after a second process has crashed.
+        command += ["-n", str(os.cpu_count()), "--dist", "loadfile", "--no-loadscope-reorder",
+                    "--max-worker-restart", "0"]
     environment = dict(os.environ, PLEAT=str((arguments.build / "pleat").resolve()), **SANITIZER)
     # The leak checker's tracer can crash when code is generated in the process; the units run it.
     environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "").replace(

@@ -13,6 +13,6 @@ sys.path.insert(0, str(ROOT / "python"))
 
 
 def skip_sanitized():
-    """Skips the module: a library with sanitizers needs a process with them."""
+    """Skips the module or test: a library with sanitizers needs a process with them."""
     if "asan" in BUILD.name:
         pytest.skip("a library with sanitizers needs a process with them", allow_module_level=True)
