@@ -268,7 +268,7 @@ static bool reduces_nothing(AutoSched *s, BlockRef block, LoopRef *outermost) {
 // own, because no iteration of the reduction would store it.
 static bool autosched_empty_reductions(AutoSched *s) {
   for (int i = 0; i < s->own.count; i++) {
-    LoopRef outermost;
+    LoopRef outermost = NULL;
     BlockRef init;
     if (reduces_nothing(s, s->own.items[i], &outermost))
       TRY(schedule_decompose_reduction(s->sch, s->own.items[i], outermost, &init));
@@ -276,11 +276,23 @@ static bool autosched_empty_reductions(AutoSched *s) {
   return autosched_lay_out_params(s);
 }
 
-static bool has_empty_reductions(AutoSched *s) {
-  LoopRef outermost;
-  for (int i = 0; i < s->own.count; i++)
-    if (reduces_nothing(s, s->own.items[i], &outermost)) return true;
-  return false;
+static bool find_init(Visitor *visitor, Stmt *s) {
+  bool *found = visitor->env;
+  *found |= s->kind == STMT_BLOCK && s->as.block->init;
+  return !*found;
+}
+
+static bool find_empty_reduction(Visitor *visitor, Stmt *s) {
+  bool *found = visitor->env;
+  if (s->kind == STMT_FOR && expr_is_int(s->as.loop.extent, 0))
+    visit_stmt(&(Visitor){.env = found, .enter_stmt = find_init}, s->as.loop.body);
+  return !*found;
+}
+
+static bool has_empty_reductions(const PrimFunc *func) {
+  bool found = false;
+  visit_stmt(&(Visitor){.env = &found, .enter_stmt = find_empty_reduction}, func->body);
+  return found;
 }
 
 // The strategies of elementwise kernels that are tried before vectors along memory.
@@ -290,9 +302,10 @@ bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *fu
                       const KernelParam *params, const Strategies *planned, KernelChoice *choice) {
   AutoSched s = {context, machine, .func = func, params, planned, choice};
   const char *refusal = NULL;
-  TRY(begin_blocks(&s));
-  if (has_empty_reductions(&s) && try_quietly(&s, autosched_empty_reductions, &refusal))
-    return true;
+  if (has_empty_reductions(func)) {
+    TRY(begin_blocks(&s));
+    if (try_quietly(&s, autosched_empty_reductions, &refusal)) return true;
+  }
   TRY(begin(&s));
   Strategies strategies = find_strategies(&s);
   for (int i = 0; i < strategies.count; i++) {
