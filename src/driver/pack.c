@@ -138,7 +138,6 @@ static void copy_rows(Context *context, Copy copy, const Separable *tables) {
 
 // An axis whose neighbours are contiguous in the layout, and the axes after it as one axis.
 typedef struct Columns {
-  int axis;
   int64_t extent, rest;        // of this axis, and elements for each of its indices
   const int64_t *steps, *tail; // their offsets
 } Columns;
@@ -159,7 +158,7 @@ static int contiguous_axis(const Layout *layout, const Separable *tables) {
 
 static Columns columns_of(Context *context, const Layout *layout, const Separable *tables,
                           int axis) {
-  Columns columns = {axis, layout->extents[axis], 1, tables->table[axis], NULL};
+  Columns columns = {layout->extents[axis], 1, tables->table[axis], NULL};
   for (int a = axis + 1; a < layout->rank; a++) columns.rest *= layout->extents[a];
   int64_t *tail = arena_array(&context->scratch, int64_t, columns.rest), filled = 1;
   tail[0] = 0;
