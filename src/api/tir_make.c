@@ -311,10 +311,16 @@ static ExprOp operation_named(const char *name) {
   return EXPR_OP_COUNT;
 }
 
+// The name of an operation of either dialect, tir.exp or tirx.exp, without the dialect.
+static const char *without_dialect(const char *op) {
+  if (!strncmp(op, "tir.", 4)) return op + 4;
+  return strncmp(op, "tirx.", 5) ? op : op + 5;
+}
+
 static Expr *call_of(NodesMaking *m) {
   int count;
   const char *op = get_string(m, "op");
-  const char *name = strncmp(op, "tir.", 4) == 0 ? op + 4 : op;
+  const char *name = without_dialect(op);
   bool is_object = strncmp(op, "T.", 2) == 0;
   bool takes_lists = is_object || operation_named(name) == EXPR_OP_COUNT;
   Expr **args = takes_lists ? get_attribute_list(m, "args", &count)

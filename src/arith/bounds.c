@@ -288,8 +288,13 @@ static Interval truncated_bounds(Analyzer *analyzer, Expr *e) {
   return operand_bounds(analyzer, e, 0).low >= 0 ? quotient_bounds(analyzer, e) : unbounded;
 }
 
+// A rest of truncated division has the sign of what is divided.
 static Interval truncated_rest_bounds(Analyzer *analyzer, Expr *e) {
-  return operand_bounds(analyzer, e, 0).low >= 0 ? rest_bounds(analyzer, e) : unbounded;
+  Interval a = operand_bounds(analyzer, e, 0);
+  int64_t c;
+  if (!expr_as_int(e->args[1], &c) || c < 1)
+    return a.low >= 0 ? rest_bounds(analyzer, e) : unbounded;
+  return (Interval){MIN_OF(MAX_OF(a.low, 1 - c), 0), MAX_OF(MIN_OF(a.high, c - 1), 0)};
 }
 
 static int64_t ceil_log2(int64_t n) {
@@ -354,6 +359,12 @@ static Interval abs_bounds(Analyzer *analyzer, Expr *e) {
   return (Interval){a.low > 0 ? a.low : 0, most};
 }
 
+// The vectors of a target hold at least what a target of the smallest ones does.
+static Interval intrinsic_bounds(Analyzer *analyzer, Expr *e) {
+  (void)analyzer;
+  return strcmp(e->as.s, "vscale") ? unbounded : (Interval){1, NO_HIGH};
+}
+
 static Interval let_bounds(Analyzer *analyzer, Expr *e) {
   int mark = analyzer_mark(analyzer);
   analyzer_bind_value(analyzer, e->args[0], e->args[1]);
@@ -373,6 +384,7 @@ static Interval (*const bounds_table[EXPR_OP_COUNT])(Analyzer *, Expr *) = {
     [EXPR_TRUNC_DIV] = truncated_bounds,
     [EXPR_TRUNC_MOD] = truncated_rest_bounds,
     [EXPR_CAST] = cast_bounds,
+    [EXPR_INTRINSIC_PURE] = intrinsic_bounds,
     [EXPR_BIT_AND] = mask_bounds,
     [EXPR_BIT_OR] = bits_bounds,
     [EXPR_BIT_XOR] = bits_bounds,

@@ -74,6 +74,24 @@ static const Form *drop_floor(Analyzer *analyzer, const Form *f) {
   return r ? r : f;
 }
 
+// A minimum or maximum in f >= 0 becomes one of its operands where the other one decides nothing:
+// min(x, 11) < 10 is x < 10, since 11 < 10 never holds.
+static const Form *drop_extreme(Analyzer *analyzer, const Form *f) {
+  for (int i = 0; i < f->count; i++) {
+    Term t = f->terms[i];
+    if (t.atom->op != EXPR_MIN && t.atom->op != EXPR_MAX) continue;
+    bool both = (t.atom->op == EXPR_MIN) == (t.coef > 0); // f >= 0 needs both operands, or one
+    const Form *rest = form_sub(analyzer, f, form_term(analyzer, f->type, t.coef, t.atom));
+    for (int k = 0; k < 2 && rest; k++) {
+      const Form *with =
+          form_add_scaled(analyzer, rest, form_of(analyzer, t.atom->args[k]), t.coef);
+      if (with && form_sign(analyzer, with) == (both ? VERDICT_YES : VERDICT_NO))
+        return form_add_scaled(analyzer, rest, form_of(analyzer, t.atom->args[1 - k]), t.coef);
+    }
+  }
+  return f;
+}
+
 // The terms of f that have this sign, with the sign removed.
 static const Form *side_of(Analyzer *analyzer, const Form *f, int sign) {
   const Digits *digits = form_digits(analyzer, f);
@@ -143,6 +161,8 @@ static Expr *simplify_order(Analyzer *analyzer, Expr *e, const Form *f) {
   const Form *smaller = reduce_gcd(analyzer, f);
   smaller = reduce_gcd(analyzer, drop_low_digits(analyzer, smaller));
   smaller = reduce_gcd(analyzer, drop_floor(analyzer, smaller));
+  const Form *chosen = drop_extreme(analyzer, smaller);
+  if (chosen) smaller = chosen;
   v = smaller == f ? VERDICT_UNDECIDED : form_sign(analyzer, smaller);
   if (v != VERDICT_UNDECIDED) return verdict_expr(analyzer, v == VERDICT_YES);
   Expr *r = write_sign(analyzer, smaller);
@@ -161,6 +181,7 @@ static Expr *simplify_comparison(Analyzer *analyzer, Expr *e) {
 typedef struct Part {
   Expr *e;
   const Form *sign; // e is sign >= 0; NULL: e is no such comparison
+  const Form *zero; // e is zero == 0 or zero != 0; NULL: e is no such comparison
 } Part;
 enum { MOST_PARTS = 24 };
 
@@ -176,10 +197,11 @@ static int gather_parts(Expr *e, ExprOp op, Part *parts, int count) {
 
 static void find_signs(Analyzer *analyzer, Part *parts, int count) {
   for (int i = 0; i < count; i++) {
-    parts[i].sign = NULL;
-    bool order = op_table[parts[i].e->op].class == OP_COMPARE && parts[i].e->op != EXPR_EQ &&
-                 parts[i].e->op != EXPR_NE;
-    if (order && !comparison_form(analyzer, parts[i].e, &parts[i].sign)) parts[i].sign = NULL;
+    const Form *f;
+    parts[i].sign = parts[i].zero = NULL;
+    if (!comparison_form(analyzer, parts[i].e, &f)) continue;
+    bool equality = parts[i].e->op == EXPR_EQ || parts[i].e->op == EXPR_NE;
+    *(equality ? &parts[i].zero : &parts[i].sign) = f;
   }
 }
 
@@ -190,9 +212,18 @@ static bool constant_apart(Analyzer *analyzer, const Form *a, const Form *b, int
   return form_is_const(form_add_scaled(analyzer, a, b, factor), out);
 }
 
+// Are a and b equalities, or inequalities, of one sum with two numbers?
+static bool different_numbers(Analyzer *analyzer, const Part *a, const Part *b) {
+  int64_t number;
+  return (constant_apart(analyzer, a->zero, b->zero, -1, &number) && number != 0) ||
+         (constant_apart(analyzer, a->zero, b->zero, 1, &number) && number != 0);
+}
+
 static bool opposites(Analyzer *analyzer, const Part *a, const Part *b, bool conjunction) {
   int64_t sum;
   if (expr_unary(analyzer->context, EXPR_NOT, a->e) == b->e) return true;
+  ExprOp op = conjunction ? EXPR_EQ : EXPR_NE; // never both, or always one
+  if (a->e->op == op && b->e->op == op && different_numbers(analyzer, a, b)) return true;
   if (!constant_apart(analyzer, a->sign, b->sign, 1, &sum)) return false;
   return conjunction ? sum < 0 : sum >= -1; // never both, or always at least one
 }
@@ -201,6 +232,8 @@ static bool opposites(Analyzer *analyzer, const Part *a, const Part *b, bool con
 static int stronger(Analyzer *analyzer, const Part *a, const Part *b, bool conjunction) {
   int64_t apart;
   if (a->e == b->e) return 1;
+  if (a->e->op != b->e->op && different_numbers(analyzer, a, b)) // x == 1 implies x != 2
+    return (a->e->op == EXPR_EQ) == conjunction ? 1 : -1;
   if (!constant_apart(analyzer, a->sign, b->sign, -1, &apart)) return 0;
   bool a_implies = apart <= 0;
   return a_implies == conjunction ? 1 : -1;

@@ -213,6 +213,8 @@ bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor
 // is 0.
 const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divisor,
                             const Form **rest);
+const Form *sum_shorten(Analyzer *analyzer, const Form *f); // cancels terms with parts of others
+const Form *simple_truncation(Analyzer *analyzer, Expr *e); // NULL: as it is
 Expr *analyzer_simplify_condition(Analyzer *analyzer,
                                   Expr *e); // compare and logic; operands are simplified
 Expr *analyzer_simplify_vector(Analyzer *analyzer,

@@ -65,16 +65,11 @@ static const char *const rule_texts[] = {
 
 typedef struct RuleMatch {
   Expr *slots[RULE_SLOTS];
+  unsigned swaps, bit; // see match
 } RuleMatch;
 
-static bool match(const Pattern *p, Expr *e, RuleMatch *m);
-
-static bool match_args(const Pattern *p, Expr *e, RuleMatch *m, bool swapped) {
-  for (int i = 0; i < e->count; i++)
-    if (!match(p->args[swapped ? e->count - 1 - i : i], e->args[i], m)) return false;
-  return true;
-}
-
+// The bits of m->swaps, below m->bit and downwards, say in which of the commutative operations that
+// are met the operands are swapped.
 static bool match(const Pattern *p, Expr *e, RuleMatch *m) {
   if (p->op == PATTERN_NUMBER) return expr_is_int(e, p->number);
   if (p->op == PATTERN_SLOT) {
@@ -82,12 +77,30 @@ static bool match(const Pattern *p, Expr *e, RuleMatch *m) {
     return m->slots[p->slot] == e;
   }
   if (p->op != e->op) return false;
-  RuleMatch before = *m;
-  if (match_args(p, e, m, false)) return true;
-  *m = before;
-  if (!(op_table[e->op].flags & OP_COMMUTES)) return false;
-  if (match_args(p, e, m, true)) return true;
-  *m = before;
+  bool swapped = false;
+  if (op_table[e->op].flags & OP_COMMUTES) {
+    m->bit >>= 1;
+    swapped = m->swaps & m->bit;
+  }
+  for (int i = 0; i < e->count; i++)
+    if (!match(p->args[swapped ? e->count - 1 - i : i], e->args[i], m)) return false;
+  return true;
+}
+
+static int count_commuting(const Pattern *p) {
+  if (p->op == PATTERN_NUMBER || p->op == PATTERN_SLOT) return 0;
+  int count = op_table[p->op].flags & OP_COMMUTES ? 1 : 0;
+  for (int i = 0; i < op_table[p->op].arity; i++) count += count_commuting(p->args[i]);
+  return count;
+}
+
+// Matches in one of the orders of the operands of commutative operations.
+static bool match_any_order(const Pattern *p, Expr *e, RuleMatch *m) {
+  unsigned orders = 1U << count_commuting(p);
+  for (unsigned order = 0; order < orders; order++) {
+    *m = (RuleMatch){.swaps = order, .bit = orders};
+    if (match(p, e, m)) return true;
+  }
   return false;
 }
 
@@ -144,12 +157,13 @@ static bool guard_holds(Analyzer *analyzer, const Rule *rule, const RuleMatch *m
 Expr *rules_apply(Analyzer *analyzer, Expr *e) {
   for (int i = 0; i < COUNT_OF(rules); i++) {
     const Rule *rule = &rules[i];
-    RuleMatch m = {0};
-    if (rule->left->op != e->op || !may_apply(rule, e) || !match(rule->left, e, &m)) continue;
+    RuleMatch m;
+    if (rule->left->op != e->op || !may_apply(rule, e)) continue;
+    if (!match_any_order(rule->left, e, &m)) continue;
     if (!expr_is_pure(e)) return e;
     DType type = e->args[0]->type;
     if (guard_holds(analyzer, rule, &m, type))
-      return build(analyzer->context, rule->right, &m, type);
+      return build(analyzer->context, rule->right, &m, e->type);
   }
   return e;
 }

@@ -69,7 +69,8 @@ static const Form *simple_sum(Analyzer *analyzer, Expr *e) {
       const Form *r = undo_rest(analyzer, f, f->terms[i]);
       if (r != f) f = r, i = -1;
     }
-  return f;
+  bool is_sum = f && f->count + (f->constant != 0) > 1;
+  return is_sum && !analyzer_has_trait(analyzer, e, TRAIT_MEMORY) ? sum_shorten(analyzer, f) : f;
 }
 
 static const Form *simple_product(Analyzer *analyzer, Expr *e) {
@@ -125,10 +126,23 @@ static bool divides_unbounded(Analyzer *analyzer, Expr *e, const Form *q) {
   return false;
 }
 
+// A sum with the same remainder by c > 0, in which no coefficient is negative that can be positive
+// without becoming larger: -x % 2 is x % 2.
+static const Form *of_same_rest(Analyzer *analyzer, const Form *f, int64_t c) {
+  const Form *r = f;
+  for (int i = 0; i < f->count && r; i++) {
+    int64_t coef = f->terms[i].coef, rest = floor_mod(coef, c);
+    if (coef < 0 && rest <= -coef)
+      r = form_add(analyzer, r, form_term(analyzer, f->type, rest - coef, f->terms[i].atom));
+  }
+  return r;
+}
+
 static const Form *simple_division(Analyzer *analyzer, Expr *e) {
   const Form *a = simple_arg(analyzer, e, 0), *b = simple_arg(analyzer, e, 1);
   if (b->count) return divide_symbolic(analyzer, e, a, b);
   if (b->constant == 0) return NULL;
+  if (e->op == EXPR_FLOOR_MOD && b->constant > 0) a = of_same_rest(analyzer, a, b->constant);
   const Form *q = form_divide_by(analyzer, a, b);
   if (divides_unbounded(analyzer, e, q)) return NULL;
   return e->op == EXPR_FLOOR_MOD ? form_add_scaled(analyzer, a, q, -b->constant) : q;
@@ -333,6 +347,8 @@ static const Handler handlers[EXPR_OP_COUNT] = {
     [EXPR_MUL] = simple_product,
     [EXPR_FLOOR_DIV] = simple_division,
     [EXPR_FLOOR_MOD] = simple_division,
+    [EXPR_TRUNC_DIV] = simple_truncation,
+    [EXPR_TRUNC_MOD] = simple_truncation,
     [EXPR_MIN] = simple_extreme,
     [EXPR_MAX] = simple_extreme,
     [EXPR_CAST] = simple_cast,

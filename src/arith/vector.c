@@ -74,6 +74,8 @@ static bool in_one_cell(Analyzer *analyzer, const Even *a, Expr *c) {
 static Expr *divided_vector(Analyzer *analyzer, Expr *e, const Even *a, const Even *b) {
   Context *context = analyzer->context;
   int64_t c;
+  if (!a->stride && !b->stride)
+    return vector_of(analyzer, expr_binary(context, e->op, a->base, b->base), NULL, a->lanes);
   if (b->stride || !expr_as_int(b->base, &c) || c <= 0 || !a->has_step) return e;
   bool quotient = e->op == EXPR_FLOOR_DIV;
   Expr *base = expr_binary(context, e->op, a->base, b->base);

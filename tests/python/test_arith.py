@@ -9,10 +9,13 @@ from built import skip_sanitized
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import arith, tir  # noqa: E402
+from pleat.ir import structural_equal  # noqa: E402
+from pleat.script import tir as T  # noqa: E402
 from pleat.tir import nodes  # noqa: E402
 
 OPERATIONS = {"Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
               "FloorDiv": lambda a, b: a // b, "FloorMod": lambda a, b: a % b, "Min": min, "Max": max,
+              "Div": lambda a, b: int(a / b), "Mod": lambda a, b: a - int(a / b) * b,
               "LT": lambda a, b: a < b, "LE": lambda a, b: a <= b, "EQ": lambda a, b: a == b,
               "NE": lambda a, b: a != b, "GT": lambda a, b: a > b, "GE": lambda a, b: a >= b,
               "And": lambda a, b: a and b, "Or": lambda a, b: a or b}
@@ -43,10 +46,11 @@ class Random:
     def expression(self, depth=3):
         if depth == 0 or self.random.random() < 0.2:
             return self.random.choice([*self.ranges, nodes.const(self.random.randint(-9, 9))])
-        kind = self.random.choice(["Add", "Sub", "Mul", "FloorDiv", "FloorMod", "Min", "Max"])
+        kind = self.random.choice(["Add", "Sub", "Mul", "FloorDiv", "FloorMod", "Div", "Mod", "Min", "Max"])
         a = self.expression(depth - 1)
-        if kind in ("FloorDiv", "FloorMod"):
-            return nodes.KINDS[kind](a, nodes.const(self.random.choice([2, 3, 4, 7, 8])))
+        if kind in ("FloorDiv", "FloorMod", "Div", "Mod"):
+            divisors = [2, 3, 4, 7, 8] if kind.startswith("Floor") else [2, 3, 4, 6, -4]
+            return nodes.KINDS[kind](a, nodes.const(self.random.choice(divisors)))
         return nodes.KINDS[kind](a, self.expression(depth - 1))
 
     def condition(self):
@@ -139,6 +143,37 @@ def test_answers():
                                                   other.modular_set(y).base) == (8, 3)
     with pytest.raises(TypeError, match="ConstIntBound"):
         analyzer.update(i, 3)
+
+
+def test_parts_of_sums_cancel():
+    """Sums, divisions and conditions with the results that TVM gives them."""
+    x, y, z = (tir.Var(name) for name in "xyz")
+    u8 = tir.Var("u", "uint8")
+    div, mod = tir.truncdiv, tir.truncmod
+    simplify = arith.Analyzer().simplify
+    for before, expected in [
+            (tir.min(x, y - z) + z, tir.min(y, x + z)), (tir.max(x, y) + tir.min(x, y), x + y),
+            (tir.min(x + 10, y + 1) - tir.min(x, y - 9), 10), (tir.min(x // 10, y // 10), tir.min(x, y) // 10),
+            (tir.max(tir.min(y, x), tir.min(z, x)), tir.min(x, tir.max(y, z))),
+            ((x + 1) // 2 - x // 2, x % 2), (x % 2 + (x + 1) % 2, 1), (x * -1 % 2, x % 2),
+            (x - div(x, 3) * 3, mod(x, 3)), (div(div(x, 2), 3), div(x, 6)), (div(x * 4, -2), x * -2),
+            (mod(x * 10, -4), mod(x * 5, 2) * 2), (tir.min(mod(x, 2), mod(y, 2) + 10), mod(x, 2)),
+            (tir.min(x, 11) < 10, x < 10), (tir.max(8, x) > 10, 11 <= x), (u8 - u8, tir.const(0, "uint8")),
+            (tir.all(x == 1, x != 2), x == 1), (tir.any(x != 1, x != 2), tir.const(True))]:
+        assert structural_equal(simplify(before), simplify(expected)), (before, expected, simplify(before))
+    memory = tir.decl_buffer((8,), "int32")  # whose elements may be any numbers
+    assert simplify(mod(memory[0] * 2, 2)).dtype == "int32"
+    assert not isinstance(simplify(mod(memory[0] * 2, 2)), tir.IntImm)
+
+
+def test_numbers_beside_nodes():
+    """T.int32(0) <= x, a number beside lanes, and the names of operations in both dialects."""
+    x, v = tir.Var("x"), tir.Var("v", "int32x4")
+    assert isinstance(T.int32(0) <= x, tir.LE) and (v + x).dtype == (x + v).dtype == "int32x4"
+    assert isinstance(x.astype("float32x4"), tir.Broadcast) and arith.Extension.NoExtensions == 0
+    assert isinstance(tir.And(x == 1, x != 2), tir.And) and isinstance(x == 1, tir.expr.EqualOp)
+    shifted = tir.Call("int32", "tirx.shift_left", [1, 10])
+    assert arith.Analyzer().simplify(shifted).value == 1024
 
 
 def test_loads_are_the_same_buffer():

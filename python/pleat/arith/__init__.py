@@ -10,7 +10,7 @@ import importlib
 
 _MODULES = {
     "pleat.arith.analyzer": ("Analyzer", "ConstIntBound", "ConstraintScope", "ModularSet",
-                             "ProofStrength"),
+                             "Extension", "ProofStrength"),
     "pleat.arith.int_set": ("IntSet", "IntervalSet", "estimate_region_lower_bound",
                             "estimate_region_strict_bound", "estimate_region_upper_bound"),
     "pleat.arith.iter_affine_map": ("IterMapExpr", "IterMapLevel", "IterMapResult", "IterMark",

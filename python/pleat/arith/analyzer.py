@@ -16,6 +16,15 @@ class ProofStrength(enum.IntEnum):
     DEFAULT, SYMBOLIC_BOUND = 0, 1
 
 
+class Extension(enum.IntFlag):
+    """Rules of TVM's simplifier that are off by default; Pleat applies what it can prove in any case."""
+    NoExtensions = 0
+    TransitivelyProveInequalities = 1
+    ConvertBooleanToAndOfOrs = 2
+    ApplyConstraintsToBooleanBranches = 4
+    ComparisonOfProductAndSum = 8
+
+
 class ModularSet:
     """The numbers base + coeff * x; coeff 0: base alone."""
 

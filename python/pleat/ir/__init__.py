@@ -10,7 +10,7 @@ from pleat.ir.op import register_intrin_lowering, register_op_attr
 
 Array, Map = list, dict  # what fields of nodes are; TVM has classes of its own
 
-__all__ = ["Array", "Map", "base", "BaseFunc", "GlobalVar", "IRModule", "Op", "StructuralDifference", "assert_structural_equal", "load_json",
+__all__ = ["Array", "Map", "base", "BaseFunc", "GlobalVar", "IRModule", "Op", "StructuralDifference", "assert_structural_equal", "is_prim_expr", "load_json",
            "module", "op", "register_intrin_lowering", "register_op_attr", "save_json", "structural_equal", "structural_hash", "transform"]
 
 _NODES = {"Call", "Expr", "FloatImm", "IntImm", "Node", "PointerType", "PrimExpr", "PrimType", "Range",
@@ -19,6 +19,11 @@ _NODES = {"Call", "Expr", "FloatImm", "IntImm", "Node", "PointerType", "PrimExpr
 
 def __dir__():
     return sorted({*__all__, *_NODES, "instrument"})
+
+
+def is_prim_expr(value):
+    """Is it the node of an expression?"""
+    return isinstance(value, importlib.import_module("pleat.tir.nodes").PrimExpr)
 
 
 def __getattr__(name):

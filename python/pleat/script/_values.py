@@ -5,6 +5,7 @@ import inspect
 import math
 import operator
 import re
+import sys
 
 from pleat._library import PleatError
 
@@ -111,17 +112,26 @@ class Value:
         return self._text()
 
 
-def _operator(spelling, reflected=False):
+def _is_node(value):
+    """Is it an expression of nodes, or the result of == of such?"""
+    nodes = sys.modules.get("pleat.tir.nodes")
+    return nodes is not None and isinstance(value, (nodes.PrimExpr, nodes.Equality))
+
+
+def _operator(spelling, name, reflected=False):
     def apply(self, other):
         a, b = (other, self) if reflected else (self, other)
+        if _is_node(other) and _TYPED.fullmatch(self._text()):  # a number beside a node: T.int32(0) <= x
+            operation = getattr(operator, name + "_" * (name in ("and", "or")))
+            return operation(*(one.as_expression() if hasattr(one, "as_expression") else one for one in (a, b)))
         return Value(lambda: f"({text_of(a)} {spelling} {text_of(b)})")
     return apply
 
 
 for _name, _spelling in {**BINARY, **COMPARISONS}.items():
-    setattr(Value, f"__{_name}__", _operator(_spelling))
+    setattr(Value, f"__{_name}__", _operator(_spelling, _name))
 for _name, _spelling in BINARY.items():
-    setattr(Value, f"__r{_name}__", _operator(_spelling, reflected=True))
+    setattr(Value, f"__r{_name}__", _operator(_spelling, _name, reflected=True))
 
 
 class Macro:

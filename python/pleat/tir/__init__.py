@@ -55,7 +55,9 @@ _LAZY = {"PrimFunc": "pleat.ir._module", "build": "pleat.runtime", "CallEffectKi
          **dict.fromkeys(("BlockScope", "Schedule", "ScheduleError", "ScheduleState", "StmtSRef",
                           "TensorIntrin"), "pleat.tir.schedule"),
          **dict.fromkeys(("PyStmtExprMutator", "PyStmtExprVisitor"), "pleat.tir.functor"),
+         **dict.fromkeys(("EqualOp", "NotEqualOp"), "pleat.tir.nodes"),
          **dict.fromkeys(("Reduce", "comm_reducer", "sum"), "pleat.te")}
+_SINGLE_MODULES = ("buffer", "expr", "function", "stmt")  # of TVM, whose names all are names of this one
 
 
 def __dir__():
@@ -68,6 +70,8 @@ def __getattr__(name):
         return importlib.import_module(f"pleat.tir.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _SINGLE_MODULES:
+        return sys.modules[__name__]
     if name == "SizeVar":
         return importlib.import_module("pleat.tir.nodes").Var
     if not name.startswith("_"):
@@ -82,7 +86,7 @@ def __getattr__(name):
 
 def _add_single_modules(package):
     """Makes modules of TVM's package of which all names are names of this one this package itself."""
-    for module in ("buffer", "expr", "function", "stmt"):
+    for module in _SINGLE_MODULES:
         sys.modules[f"{package}.{module}"] = sys.modules[__name__]
 
 

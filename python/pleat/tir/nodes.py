@@ -186,6 +186,9 @@ class PrimExpr(Node):
         return self.dtype
 
     def astype(self, dtype):
+        lanes = lanes_of(dtype)
+        if lanes_of(self.dtype) == 1 and lanes != 1 and isinstance(lanes, int):
+            return KINDS["Broadcast"](self.astype(with_lanes(dtype, 1)), lanes)
         return self if self.dtype == dtype else KINDS["Cast"](dtype, self)
 
     def __eq__(self, other):
@@ -243,11 +246,16 @@ class Equality:
     def as_expression(self):
         return KINDS[self.kind](*_operands(self.a, self.b))
 
+    asobject = as_expression
+
     def __script__(self):
         return self.as_expression().__script__()
 
     def __repr__(self):
         return repr(self.as_expression())
+
+
+EqualOp = NotEqualOp = Equality  # TVM's names
 
 
 def _is_operand(value):
@@ -424,7 +432,7 @@ class Binary(PrimExpr):
     TYPE = staticmethod(lambda fields: fields["a"].dtype)
 
     def _completed(self, fields):
-        a, b = fields["a"], fields["b"]
+        a, b = (one.as_expression() if isinstance(one, Equality) else one for one in (fields["a"], fields["b"]))
         if not isinstance(a, Node):
             a = const(a, b.dtype) if isinstance(b, Node) else converted(a)
         b = b if isinstance(b, Node) or not hasattr(a, "dtype") else const(b, a.dtype)
@@ -498,7 +506,11 @@ def _wider(a, b):
 
 
 def matched(a, b):
-    """Two expressions, the one of the narrower type converted to that of the other."""
+    """Two expressions, the one of the narrower type converted to that of the other, and one of a single value
+    to as many lanes."""
+    lanes = lanes_of(a.dtype), lanes_of(b.dtype)
+    if lanes[0] != lanes[1] and 1 in lanes and all(isinstance(one, int) for one in lanes):
+        a, b = (one.astype(with_lanes(one.dtype, max(lanes))) for one in (a, b))
     if a.dtype == b.dtype or lanes_of(a.dtype) != lanes_of(b.dtype):
         return a, b
     dtype = _wider(a.dtype, b.dtype)
