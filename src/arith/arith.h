@@ -103,6 +103,12 @@ void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads, R
 // Fills in the reads and writes of the blocks that do not state them.
 Stmt *blocks_find_regions(Context *context, Stmt *s);
 
+// The inits of blocks that a loop of their reduction leaves out when it has no iterations, under
+// this condition; NULL where there are none, or where the loop is known to have iterations.
+Stmt *loop_empty_inits(Context *context, Stmt *loop);
+// The statement with these before each such loop.
+Stmt *stmt_state_empty_inits(Context *context, Stmt *s);
+
 // Do the stated reads and writes of a block cover its accesses? NO where a buffer is not stated at
 // all: *missing, *written or read. YES for blocks whose accesses are not seen, because they
 // call functions.

@@ -181,19 +181,16 @@ bool autosched_find_blocks(AutoSched *s) {
   return true;
 }
 
-// Starts from the blocks of the unscheduled function.
-static bool begin_blocks(AutoSched *s) {
+// Starts from the unscheduled function.
+static bool begin(AutoSched *s) {
   Context *context = s->context;
   KernelChoice *choice = s->choice;
   *choice = (KernelChoice){.schedule = schedule_new(context, s->func)};
   choice->layouts = arena_array(&context->arena, const Layout *, s->func->param_count);
   s->sch = choice->schedule;
   s->own = (BlockRefs){0};
-  return autosched_blocks(s, &s->own);
-}
-
-static bool begin(AutoSched *s) {
-  return begin_blocks(s) && autosched_find_blocks(s);
+  TRY(autosched_blocks(s, &s->own));
+  return autosched_find_blocks(s);
 }
 
 // Makes a strategy's steps without diagnostics; when a step is refused, *refusal says why.
@@ -252,49 +249,6 @@ static bool is_empty(const PrimFunc *func) {
   return false;
 }
 
-// The block is a reduction over no elements, in a loop without iterations.
-static bool reduces_nothing(AutoSched *s, BlockRef block, LoopRef *outermost) {
-  LoopRefs loops = {0};
-  bool empty = false;
-  if (!schedule_block(s->sch, block)->init || !schedule_get_loops(s->sch, block, &loops))
-    return false;
-  for (int i = 0; i < loops.count; i++)
-    empty |= expr_is_int(schedule_loop(s->sch, loops.items[i])->as.loop.extent, 0);
-  if (loops.count) *outermost = loops.items[0];
-  return empty;
-}
-
-// Reductions over no elements have their init as results, as in NumPy. It is made a nest of its
-// own, because no iteration of the reduction would store it.
-static bool autosched_empty_reductions(AutoSched *s) {
-  for (int i = 0; i < s->own.count; i++) {
-    LoopRef outermost = NULL;
-    BlockRef init;
-    if (reduces_nothing(s, s->own.items[i], &outermost))
-      TRY(schedule_decompose_reduction(s->sch, s->own.items[i], outermost, &init));
-  }
-  return autosched_lay_out_params(s);
-}
-
-static bool find_init(Visitor *visitor, Stmt *s) {
-  bool *found = visitor->env;
-  *found |= s->kind == STMT_BLOCK && s->as.block->init;
-  return !*found;
-}
-
-static bool find_empty_reduction(Visitor *visitor, Stmt *s) {
-  bool *found = visitor->env;
-  if (s->kind == STMT_FOR && expr_is_int(s->as.loop.extent, 0))
-    visit_stmt(&(Visitor){.env = found, .enter_stmt = find_init}, s->as.loop.body);
-  return !*found;
-}
-
-static bool has_empty_reductions(const PrimFunc *func) {
-  bool found = false;
-  visit_stmt(&(Visitor){.env = &found, .enter_stmt = find_empty_reduction}, func->body);
-  return found;
-}
-
 // The strategies of elementwise kernels that are tried before vectors along memory.
 static bool (*const special_cases[])(AutoSched *) = {autosched_choice_axes, autosched_transposed};
 
@@ -302,10 +256,6 @@ bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *fu
                       const KernelParam *params, const Strategies *planned, KernelChoice *choice) {
   AutoSched s = {context, machine, .func = func, params, planned, choice};
   const char *refusal = NULL;
-  if (has_empty_reductions(func)) {
-    TRY(begin_blocks(&s));
-    if (try_quietly(&s, autosched_empty_reductions, &refusal)) return true;
-  }
   TRY(begin(&s));
   Strategies strategies = find_strategies(&s);
   for (int i = 0; i < strategies.count; i++) {

@@ -4,6 +4,8 @@
 // in resolve_stmt.c.
 #include "interp/resolve.h"
 
+#include "arith/arith.h"
+
 int slot_new(Resolver *resolver, int width) {
   int slot = resolver->frame_size;
   resolver->frame_size += width;
@@ -445,7 +447,7 @@ InterpProgram *program_resolve(Machine *machine, const PrimFunc *func) {
   const Stmt *caller = machine->stmt;
   program->func = func;
   resolve_params(&resolver, func, program);
-  program->body = resolve_stmt(&resolver, func->body);
+  program->body = resolve_stmt(&resolver, stmt_state_empty_inits(machine->context, func->body));
   program->frame_size = resolver.frame_size;
   program->image = arena_array(machine->arena, InterpScalar, resolver.frame_size);
   for (int i = 0; i < resolver.image.count; i++)

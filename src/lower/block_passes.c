@@ -57,6 +57,8 @@ static Stmt *init_block(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_init_blocks(LowerState *state, PrimFunc *func) {
+  Context *context = state->context;
+  func = prim_func_with_body(context, func, stmt_state_empty_inits(context, func->body));
   return with_blocks(state, func, init_block);
 }
 

@@ -13,9 +13,11 @@
 //           B[vi] = B[vi] + A[vi, vk]
 //       C[i] = B[i] * 2
 //
-// Statements that leave loops become conditions too (structure_jumps.c). allocation_places.c finds
-// the places of the allocations. Where the result is not compiled at once, loops over threads are
-// written as T.launch_thread, and annotations "pragma_NAME" as T.attr, as TVM has them.
+// A loop of a reduction that may have no iterations gets a condition before it, which stores the
+// init (arith/empty_reductions.c). Statements that leave loops become conditions too
+// (structure_jumps.c). allocation_places.c finds the places of the allocations. Where the result is
+// not compiled at once, loops over threads are written as T.launch_thread, and annotations
+// "pragma_NAME" as T.attr, as TVM has them.
 #include "ir/intrinsic.h"
 #include "ir/view.h"
 #include "lower/pass.h"
@@ -129,7 +131,10 @@ static Stmt *convert(Rewriter *rewriter, Stmt *s) {
     Stmt *next = rewrite_stmt_children(rewriter, s);
     Stmt *body = allocate_inside(conversion, s, next->as.loop.body);
     if (body != next->as.loop.body) next = lower_with_body(context, next, body);
-    return convert_loop(conversion, next);
+    next = convert_loop(conversion, next);
+    Stmt *inits = loop_empty_inits(context, s);
+    if (!inits) return next;
+    return stmt_seq(context, (Stmt *[]){rewrite_stmt(rewriter, inits), next}, 2);
   }
   if (s->kind != STMT_BLOCK) return NULL;
   Stmt *next = rewrite_stmt_children(rewriter, s);

@@ -79,6 +79,40 @@ def test_reductions_of_nothing_are_their_init():
     assert np.array_equal(c, [25, 25, 25])
 
 
+@T.prim_func
+def some_sums(a: T.handle, L: T.Buffer((2,), "int32"), C: T.Buffer((3,), "float32"), D: T.Buffer((1,), "float32")):
+    n = T.int32()
+    A = T.match_buffer(a, (3, n), "float32")
+    for i, k in T.grid(3, n):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(2)
+            C[vi] = C[vi] + A[vi, vk]
+    for k in range(2):
+        for j in range(T.min(L[k], 3)):
+            with T.block("D"):
+                vk, vj = T.axis.reduce(2, k), T.axis.reduce(3, j)
+                with T.init():
+                    D[0] = T.float32(3)
+                D[0] = D[0] + C[vj]
+
+
+def test_schedules_and_the_interpreter_give_reductions_of_nothing_their_init():
+    sch = pleat.tir.Schedule(some_sums)
+    i, k = sch.get_loops("C")
+    outer, inner = sch.split(k, [None, 4])
+    sch.reorder(outer, i, inner)
+    built = pleat.build(sch.mod, cache=False)
+    for n, lengths in [(0, [0, 0]), (5, [0, 2]), (9, [1, 0]), (0, [2, 1])]:
+        c, d = np.full(3, 77, "float32"), np.full(1, 77, "float32")
+        built(np.ones((3, n), "float32"), np.array(lengths, "int32"), c, d)
+        assert np.array_equal(c, np.full(3, 2 + n)) and d[0] == 3 + sum(lengths) * (2 + n)
+    for lengths in [0, 0], [0, 1]:
+        given = {"A": np.ones((3, 0), "float32"), "L": np.array(lengths, "int32")}
+        assert pleat.verify(sch.mod, given) and pleat.verify(some_sums, given)
+
+
 def test_arrays_with_strides():
     run = pleat.build(product(5, 7, 3), cache=False)
     a, b = np.arange(15, dtype="float32").reshape(3, 5).T, np.ones((6, 14), "float32")[::2, ::2]
