@@ -180,7 +180,7 @@ def factor(rng, s, stage):
 
 
 def rolling(rng, s, stage):
-    if stage.attach_type == "at":
+    if stage.placement == "at":
         stage.rolling_buffer()
 
 

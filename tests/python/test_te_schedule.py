@@ -956,3 +956,32 @@ def test_traces_and_loops_to_be_read():
     assert "sch.split(" in str(schedule.trace) and "pragma_unroll_explicit" in schedule.mod.script()
     assert "T.block" not in pleat.lower(s, [A, B, C], simple_mode=True).script()
     assert list(pleat.lower(s, [A, B, C], name="f")) == ["f"]
+
+
+def test_relations_and_attributes_of_loops():
+    A = te.placeholder((6, 10, 4), name="A")
+    B = te.compute(A.shape, lambda i, j, k: A[i, j, k] + 1.0, name="B")
+    C = te.compute(A.shape, lambda i, j, k: B[i, j, k] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    i, j, k = C.op.axis
+    outer, inner = s[C].split(j, nparts=5)
+    fused = s[C].fuse(i, outer, inner)
+    s[C].pragma(k, "vectorize")
+    s[C].pragma(fused, "unroll_explicit", 1)
+    s[C].bind(fused, te.thread_axis("blockIdx.x"))
+    split, first, second = s[C].relations
+    assert split == (j, outer, inner, None, 5) and isinstance(first, te.schedule.Fuse)
+    assert first[:2] == (i, outer) and second == (first.fused, inner, fused)
+    assert s[C].all_iter_vars == [i, j, k, outer, inner, fused]
+    attributes = s[C].iter_var_attrs
+    assert attributes[k].iter_type == te.IterVar.Vectorized and j not in attributes
+    assert attributes[fused] == (te.IterVar.ThreadIndex, "blockIdx.x", ["unroll_explicit"], [1])
+    places = [s[B].attach_type]
+    s[B].compute_at(s[C], fused)
+    places.append(s[B].attach_type)
+    s[B].compute_inline()
+    assert [*places, s[B].attach_type] == [1, 4, 2]
+    empty = te.compute((), lambda: te.const(1.0))
+    t = te.create_schedule(empty.op)
+    loop = t[empty].fuse()
+    assert t[empty].relations == [te.schedule.Singleton(loop)]

@@ -47,7 +47,7 @@ class Group:
     def _placed(self, place):
         for stage in self.stages:
             placed_by = stage.placed_by
-            if stage.attach_type is None or placed_by is not None and placed_by._is_around(self):
+            if stage.placement is None or placed_by is not None and placed_by._is_around(self):
                 place(stage)
                 stage.placed_by = self
 

@@ -39,7 +39,7 @@ class _Lowering:
     def __init__(self, schedule, args, name):
         outputs = [t for op in schedule.outputs for t in op._outputs]
         inlined = {stage.origin_op: _is_in_changes(schedule, stage) for stage in schedule.stages
-                   if stage.attach_type == "inline"}
+                   if stage.placement == "inline"}
         program, maker = made_program(args, outputs, name, inlined)
         self.schedule, self.sch = schedule, _Placed(program)
         self.loops, self.blocks, self.buffers = {}, {}, {}
@@ -61,11 +61,11 @@ class _Lowering:
             for step in stage.layouts:
                 self._at(step, self._walk_layout, stage)
         for stage in self.schedule.stages:
-            if stage.attach_type == "inline" and self.blocks[stage]:
+            if stage.placement == "inline" and self.blocks[stage]:
                 self.sch.place = stage.attach_place
                 self.sch.compute_inline(self._block(stage))
         for stage in reversed(self.schedule.stages):
-            if stage.attach_type != "inline" and self.blocks[stage]:
+            if stage.placement != "inline" and self.blocks[stage]:
                 self._stage(stage)
         self.sch.place = None
         for stage in self.schedule.stages:
@@ -172,7 +172,7 @@ class _Lowering:
     # ---- Layouts ------------------------------------------------------------------------------
 
     def _step_transform_layout(self, stage, index_map, pad_value):
-        if stage.attach_type == "inline":
+        if stage.placement == "inline":
             raise ScheduleError(f"{stage.op.name} is computed where it is read, and has no memory")
         buffer = self.buffers[stage.origin_op][0]
         options = {} if pad_value is None else {"pad_value": pad_value}
@@ -206,7 +206,7 @@ class _Lowering:
     def _stage(self, stage):
         scan = stage.attach_stage.op if stage.attach_stage else None
         is_there = isinstance(scan, ScanOp) and stage.origin_op in scan.body
-        if stage.attach_type == "at" and not is_there:
+        if stage.placement == "at" and not is_there:
             self.sch.place = stage.attach_place
             self._choose_scope(stage)
             loop = loop_in_the_end(stage)
@@ -218,7 +218,7 @@ class _Lowering:
             self._put_together(self.blocks[stage])
         axes = [*stage.data_axes, *stage.op.reduce_axis]
         self._take_loops(self._block(stage), axes)
-        if stage.attach_type == "at" and stage in self.variables and not stage.layouts:
+        if stage.placement == "at" and stage in self.variables and not stage.layouts:
             self._take_loops(self._block(stage), self.variables[stage])
             self._step_reorder(stage, axes)
         self._steps(stage, stage.steps)
@@ -374,7 +374,7 @@ class _Lowering:
 def _check_places(stage):
     """Refuses a stage that is computed in a loop of its own, through others or at once."""
     around = []
-    while stage.attach_type == "at" and stage not in around:
+    while stage.placement == "at" and stage not in around:
         around.append(stage)
         stage = stage.attach_stage
     if stage in around:

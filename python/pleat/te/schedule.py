@@ -14,11 +14,12 @@ import sys
 from pleat._expression import AXIS_SEPARATOR
 from pleat.te.groups import Group
 from pleat.te.program import operations_of
+from pleat.te.relations import Fuse, Singleton, Split, all_axes_of, attach_type_of, attributes_of, relations_of
 from pleat.te.tensor import (DATA_PARALLEL, REDUCE, ComputeOp, ExternOp, IterVar, PlaceholderOp,
                              Reduce, ScanOp, Tensor, TensorLoad, as_extent)
 from pleat.tir import op as functions
 from pleat.tir.index_map import IndexMap
-from pleat.tir.nodes import IntImm, Range, const
+from pleat.tir.nodes import Buffer, IntImm, Range, const
 from pleat.tir.schedule import ScheduleError, TensorIntrin
 from pleat.tir.stmt_functor import post_order_visit, substitute
 
@@ -151,7 +152,7 @@ class Stage:
         self.steps, self.layouts, self.shape = [], [], op.output(0).shape
         self.environment = None  # the step env_threads
         self.placed_by = None  # the group that placed the stage; None where it has a place of its own
-        self.attach_type, self.attach_stage, self.attach_ivar, self.attach_place = None, None, None, None
+        self.placement, self.attach_stage, self.attach_ivar, self.attach_place = None, None, None, None
         self.reset()
 
     def reset(self):
@@ -173,6 +174,11 @@ class Stage:
 
     def _refuse(self, why):
         raise ScheduleError(f"{self.op.name}: {why}")
+
+    relations = property(relations_of)
+    all_iter_vars = property(all_axes_of)
+    iter_var_attrs = property(attributes_of)
+    attach_type = property(attach_type_of)
 
     def _leaf(self, axis):
         """The position of a loop."""
@@ -279,9 +285,11 @@ class Stage:
         self._mark(var, "unroll")
 
     def pragma(self, var, pragma_type, pragma_value=None):
-        """Annotates a loop with pragma_ and the type."""
+        """Annotates a loop with pragma_ and the type; "vectorize", "unroll" and "parallel" are these steps."""
+        if pragma_type in ("vectorize", "unroll", "parallel"):
+            return getattr(self, pragma_type)(var)
         value = 1 if pragma_value is None else pragma_value
-        self._mark(var, "annotate", f"pragma_{pragma_type}", value)
+        return self._mark(var, "annotate", f"pragma_{pragma_type}", value)
 
     def prefetch(self, tensor, var, offset):
         """Asks for the elements of a tensor that the iteration `offset` later of a loop reads."""
@@ -439,7 +447,7 @@ class Stage:
             self._refuse("an input is not computed")
         if isinstance(self.op, ScanOp) and kind:
             self._refuse("the steps of a scan are computed before all that reads them")
-        self.attach_type, self.attach_stage, self.attach_ivar, self.placed_by = kind, stage, ivar, None
+        self.placement, self.attach_stage, self.attach_ivar, self.placed_by = kind, stage, ivar, None
         self.attach_place = user_place()
 
     def compute_at(self, parent, scope):
@@ -604,7 +612,7 @@ def _inline(sch, is_meant):
     for stage in sch.stages:
         op = stage.op
         is_plain = isinstance(op, ComputeOp) and not op.reduce_axis and op.num_outputs == 1
-        is_free = not stage.steps and not stage.layouts and stage.attach_type is None
+        is_free = not stage.steps and not stage.layouts and stage.placement is None
         if is_plain and is_free and stage.op not in sch.outputs and not any(
                 stage.origin_op in scan.body for scan in stage._scans()) and is_meant(op):
             stage.compute_inline()
@@ -645,5 +653,5 @@ def __getattr__(name):
     raise AttributeError(f"module 'pleat.te.schedule' has no attribute {name!r}")
 
 
-__all__ = ["AXIS_SEPARATOR", "AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Schedule",
-           "ScheduleError", "Stage", "create_schedule"]
+__all__ = ["AXIS_SEPARATOR", "AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Buffer", "Fuse",
+           "Schedule", "ScheduleError", "Singleton", "Split", "Stage", "create_schedule"]

@@ -44,7 +44,7 @@ def loop_in_the_end(stage):
 def threads_around(stage):
     """The tags of the threads of the loops in which a stage is computed."""
     found = []
-    while stage.attach_type == "at":
+    while stage.placement == "at":
         parent, at = stage.attach_stage, list(map(id, stage.attach_stage.leaf_iter_vars))
         loop = id(loop_in_the_end(stage))
         end = at.index(loop) if loop in at else -1

@@ -17,7 +17,10 @@ DATA_PARALLEL, THREAD, REDUCE, ORDERED = range(4)
 class IterVar(Var):
     """An axis: a variable with its domain `dom`, a Range, or None before that is known.
 
-    iter_type: 0 for an axis of data, 1 for threads, whose name is thread_tag, 2 for a reduction"""
+    iter_type: 0 for an axis of data, 1 for threads, whose name is thread_tag, 2 for a reduction; the names of these
+        and others are those of TVM"""
+
+    DataPar, ThreadIndex, CommReduce, Ordered, Opaque, Unrolled, Vectorized, Parallelized, Tensorized = range(9)
 
     @classmethod
     def make(cls, dom, name, iter_type, thread_tag=""):
