@@ -67,7 +67,50 @@ def test_intrinsics_that_do_not_fit():
     s[C].tensorize(C.op.axis[1], row_intrinsic(8, 4))
     with pytest.raises(ScheduleError, match="test_te_intrinsics.py:.*is not what intrinsic 'te_rows"):
         pleat.lower(s, [A, B, C])
-    with pytest.raises(pleat.PleatError, match="no value of te.compute"):
-        te.compute((4,), lambda i: row_intrinsic(8, 3)(A[i, 0]))
     with pytest.raises(ValueError, match="input C is not a te.placeholder"):
         te.decl_tensor_intrin(te.compute((4, 8), lambda i, j: C[i, j], name="D").op, None)
+
+
+@pytest.mark.parametrize("k, steps", [(1, None), (3, None), (3, "tile"), (3, "cache"), (1, "at")])
+def test_intrinsics_as_values(k, steps):
+    A, B = te.placeholder((5, k, 7), name="A"), te.placeholder((4, k, 3, 7), name="B")
+    D = te.compute(A.shape, lambda *i: A(*i) + 1.0, name="D")
+    ko = te.reduce_axis((0, k), "ko")
+    rows = row_intrinsic(3, 7)
+    over = {"reduce_axis": ko} if k > 1 else {}
+    at = ko if k > 1 else 0
+    C = te.compute((5, 4, 3), lambda i, j: rows(D[i, at, 0:7], B[j, at, 0:3], **over), name="C")
+    s = te.create_schedule(C.op)
+    assert [a.name for a in s[C].leaf_iter_vars] == ["i", "j"] + ["ko"] * (k > 1) + ["i", "k"]
+    if steps == "tile":
+        s[C].tile(*s[C].op.axis[:2], 2, 2)
+    if steps == "cache":
+        inside = s.cache_write(C, "global")
+        s[inside].compute_at(s[C], s[C].op.axis[0])
+    if steps == "at":
+        s[D].compute_at(s[C], s[C].op.axis[0])
+    assert pleat.lower(s, [A, B, C])["main"].script().count("te_test.rows") == 1
+    check(s, [A, B, C], lambda a, b: np.einsum("ikr,jkmr->ijm", a + 1, b))
+
+
+def test_values_of_intrinsics_that_do_not_fit():
+    A, B = te.placeholder((5, 7), name="A"), te.placeholder((5, 3, 7), name="B")
+    rows, n = row_intrinsic(3, 7), te.reduce_axis((0, 5), "n")
+
+    def value(function, shape=(5, 3)):
+        return te.compute(shape, function, name="C")
+    with pytest.raises(ValueError, match=r"takes 1 indices, the shape has 2 axes"):
+        value(lambda i: A[i] + 1.0)
+    with pytest.raises(ValueError, match=r"the last axes have the extents \[4\], and the intrinsic te_rows gives \[3\]"):
+        value(lambda i: rows(A[i], B[i]), (5, 4))
+    with pytest.raises(pleat.PleatError, match=r"te_rows: it takes 2 regions, 1 were given"):
+        value(lambda i: rows(A[i]))
+    with pytest.raises(pleat.PleatError, match=r"a region of A has the extents \[1, 6\], but the input a has \[7\]"):
+        value(lambda i: rows(A[i, 0:6], B[i]))
+    with pytest.raises(pleat.PleatError, match="has a step"):
+        value(lambda i: rows(A[i, ::2], B[i]))
+    with pytest.raises(pleat.PleatError, match="such as A.i, 0:16.; not"):
+        value(lambda i: rows(A[i, 0], B[i]))
+    C = te.compute((5, 3), lambda i: rows(A[n], B[n], reduce_axis=n), name="C")
+    with pytest.raises(ScheduleError, match="C: its value is an intrinsic's"):
+        te.create_schedule(C.op).rfactor(C, C.op.reduce_axis[0])

@@ -221,7 +221,9 @@ class _Lowering:
         if stage.placement == "at" and stage in self.variables and not stage.layouts:
             self._take_loops(self._block(stage), self.variables[stage])
             self._step_reorder(stage, axes)
-        self._steps(stage, stage.steps)
+        if stage.intrinsic:
+            self._step_reorder(stage, sorted(axes, key=lambda a: a in stage.op.inner_axes))
+        self._steps(stage, [*stage.steps, *([stage.intrinsic] if stage.intrinsic else [])])
 
     def _choose_scope(self, stage):
         """Puts a tensor without a scope where TVM does: computed in a loop over threads, it is each thread's
@@ -355,14 +357,15 @@ class _Lowering:
 
     def _separate_first_values(self, stage):
         """Stores the first values of a scheduled reduction in loops of their own."""
-        if not stage.op.reduce_axis or not stage.steps or not self.blocks[stage]:
+        if not stage.op.reduce_axis or not (stage.steps or stage.intrinsic) or not self.blocks[stage]:
             return
         reductions = [a for a in stage.leaf_iter_vars if a.iter_type != DATA_PARALLEL]
         if any(thread_of(stage, a).startswith("threadIdx") for a in reductions):
             return  # each thread has a first value of its own
         outermost = reductions[0]
         order = {id(a): at for at, a in enumerate(stage.leaf_iter_vars)}
-        inside = [step.arguments[0] for step in stage.steps if step.name == "tensorize"]
+        steps = [*stage.steps, stage.intrinsic] if stage.intrinsic else stage.steps
+        inside = [step.arguments[0] for step in steps if step.name == "tensorize"]
         if any(order.get(id(a), 0) <= order[id(outermost)] for a in inside):
             return  # the block around the intrinsic stores them
         try:

@@ -159,6 +159,11 @@ class Stage:
         """Starts again with the axes of the operation as loops."""
         self.data_axes = list(self.op.axis)
         self.leaf_iter_vars = self.data_axes + list(self.op.reduce_axis)
+        self.intrinsic = None  # the step tensorize of a value that is an intrinsic's
+        if getattr(self.op, "intrinsic", None):
+            inner = list(self.op.inner_axes)
+            self.leaf_iter_vars = [a for a in self.leaf_iter_vars if a not in inner] + inner
+            self.intrinsic = Step("tensorize", (inner[0], self.op.intrinsic))
         if isinstance(self.op, ScanOp):
             self.leaf_iter_vars = [self.op.scan_axis]
 
@@ -170,15 +175,15 @@ class Stage:
         """The first group that was made with this stage; None where there is none."""
         return next((one for one in self.schedule.groups if self in one.stages), None)
 
-    # ---- Checks -------------------------------------------------------------------------------
-
-    def _refuse(self, why):
-        raise ScheduleError(f"{self.op.name}: {why}")
-
     relations = property(relations_of)
     all_iter_vars = property(all_axes_of)
     iter_var_attrs = property(attributes_of)
     attach_type = property(attach_type_of)
+
+    # ---- Checks -------------------------------------------------------------------------------
+
+    def _refuse(self, why):
+        raise ScheduleError(f"{self.op.name}: {why}")
 
     def _leaf(self, axis):
         """The position of a loop."""
@@ -420,7 +425,7 @@ class Stage:
 
     def _walks_data(self):
         """Are the data axes loops of this stage, and has no step changed or marked them?"""
-        if isinstance(self.op, PlaceholderOp):
+        if isinstance(self.op, PlaceholderOp) or self.intrinsic:
             return False
         marked = {id(s.arguments[0]) for s in self.steps if s.name == "mark"}
         attached = {id(other.attach_ivar) for other in self.schedule.stages}
@@ -551,6 +556,7 @@ class Schedule:
         leaves = dict(zip(data, axes))
         body = _with_axes(old.body, {axis: substitute(value, leaves) for axis, value in values.items()})
         op = stage_op(f"{old.name}.{scope}", axes, _where(body, [substitute(c, leaves) for c in conditions]))
+        op.intrinsic, op.inner_axes = old.intrinsic, tuple(leaves.get(a, a) for a in old.inner_axes)
         new = self._insert(self.stages.index(stage), op)
         made = [op.output(i) for i in range(op.num_outputs)]
         place = _place_of_loops(stage.steps, old.axis, data)
@@ -568,6 +574,8 @@ class Schedule:
         stage = self[tensor]
         stage._not_of_a_scan("rfactor")
         old, at = stage.op, stage._leaf(axis)
+        if stage.intrinsic:
+            stage._refuse("its value is an intrinsic's, which rfactor would take apart")
         if axis.iter_type != REDUCE or stage.layouts or not stage._walks_data():
             stage._refuse("rfactor takes a loop of the reduction, before steps on the other axes")
         data = [copied(a) for a in old.axis]

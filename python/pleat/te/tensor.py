@@ -100,7 +100,8 @@ class Tensor:
 
 
 class TensorSlice:
-    """A tensor with some of its indices: further indices give an element."""
+    """A tensor with some of its indices: further indices give an element. With slices among the indices it is a
+    region, for an intrinsic."""
 
     def __init__(self, tensor, indices):
         self.tensor, self.indices = tensor, indices
@@ -108,8 +109,8 @@ class TensorSlice:
     def __getitem__(self, indices):
         indices = self.indices + (tuple(indices) if isinstance(indices, tuple) else (indices,))
         tensor = self.tensor
-        is_element = len(indices) >= tensor.ndim
-        return tensor(*indices) if is_element else TensorSlice(tensor, indices)
+        is_part = len(indices) < tensor.ndim or any(isinstance(i, slice) for i in indices)
+        return TensorSlice(tensor, indices) if is_part else tensor(*indices)
 
     __iter__ = None
 
@@ -171,7 +172,9 @@ class PlaceholderOp(Operation):
 
 class ComputeOp(Operation):
     """A computation: `body` has one expression over `axis` for each output; all are reductions over
-    `reduce_axis`, or none is."""
+    `reduce_axis`, or none is. Where the value is that of an `intrinsic`, `inner_axes` are its axes."""
+
+    intrinsic, inner_axes = None, ()
 
     def __init__(self, name, axis, body, shape, tag="", attrs=None):
         super().__init__(name, tag, attrs)
@@ -327,14 +330,18 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
 
     fcompute takes one argument for each axis, or `*indices`; arguments behind these are the last
     axes. It returns an expression, a number, or a reduction such as te.sum(…), or a list of them:
-    then the result is a tuple of tensors. attrs become annotations of the block."""
+    then the result is a tuple of tensors. A call of an intrinsic of te.decl_tensor_intrin gives all
+    elements of the last axes at once, for which fcompute has no arguments. attrs become annotations
+    of the block."""
     shape = as_shape(shape)
     names, count = _axis_names(fcompute, len(shape), varargs_names)
-    if len(names) != len(shape):
-        raise ValueError(f"the function takes {len(names)} indices, the shape has {len(shape)} axes")
     axis = [IterVar.make(Range(0, extent), one, DATA_PARALLEL)
             for one, extent in zip(names, shape)]
     keywords = dict(zip(names[count:], axis[count:]))
+    if len(names) < len(shape):
+        return _computed_by_intrinsic(shape, fcompute, axis, name, tag, attrs)
+    if len(names) != len(shape):
+        raise ValueError(f"the function takes {len(names)} indices, the shape has {len(shape)} axes")
     body = fcompute(*axis[:count], **keywords)
     several = isinstance(body, (list, tuple))
     body = [as_expression(b) for b in (body if several else [body])]
@@ -342,6 +349,22 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     if isinstance(body[0], Reduce):
         body = _with_fixed_ranges(body, axis, name)
     op = ComputeOp(name, axis, body, shape, tag, attrs)
+    return op.output(0) if len(body) == 1 else tuple(op._outputs)
+
+
+def _computed_by_intrinsic(shape, fcompute, axis, name, tag, attrs):
+    """The tensors whose elements of the last axes an intrinsic gives for each index of the others."""
+    try:
+        value = fcompute(*axis)
+    except PleatError:
+        raise
+    except (TypeError, ValueError):  # of a function that means to give an element
+        value = None
+    if not hasattr(value, "intrinsic"):
+        raise ValueError(f"the function takes {len(axis)} indices, the shape has {len(shape)} axes")
+    inner, body = value.elements(shape[len(axis):], name)
+    op = ComputeOp(name, axis + [a for a in inner if a.iter_type == DATA_PARALLEL], body, shape, tag, attrs)
+    op.intrinsic, op.inner_axes = value.intrinsic, tuple(inner)
     return op.output(0) if len(body) == 1 else tuple(op._outputs)
 
 

@@ -5,12 +5,17 @@
     vadd = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_packed("vadd", *ins, *outs))
     s[C].tensorize(inner, vadd)
 
+Its call on regions of tensors is a value of te.compute, which is the same with the step made:
+
+    C = te.compute((m, 16), lambda i: vadd(A[i, 0:16], B[i, 0:16]))
+
 The schedule of tensor programs knows such an intrinsic by two functions, as any other one: the program of
 the operation is the description, and the statements on the bound buffers are the implementation. First
 values of a reduction are stored in loops before the intrinsic, which adds to them."""
 from pleat._library import PleatError
 from pleat.te.program import create_prim_func, unique
-from pleat.te.tensor import Operation, PlaceholderOp, Reduce
+from pleat.te.tensor import (IterVar, Operation, PlaceholderOp, Reduce, Tensor, TensorLoad, TensorSlice,
+                             REDUCE, as_extent)
 from pleat.tir import nodes, schedule
 from pleat.tir.nodes import KINDS, Range
 from pleat.tir.stmt_functor import _Rewriter, ir_transform, substitute
@@ -27,9 +32,9 @@ class TensorIntrin:
         self.body, self.reduce_init, self.reduce_update = body, reduce_init, reduce_update
         self._names = {}  # of the two functions in the table of pleat.tir.TensorIntrin
 
-    def __call__(self, *_, **__):
-        raise PleatError(f"{self.name}: an intrinsic is no value of te.compute here; write what it computes, "
-                         "and then s[C].tensorize(axis, intrin)")
+    def __call__(self, *regions, reduce_axis=None):
+        """The value of te.compute for the regions of the inputs, added up over reduce_axis."""
+        return IntrinsicValue(self, regions, reduce_axis)
 
     def __repr__(self):
         return f"TensorIntrin({self.name})"
@@ -63,6 +68,75 @@ class TensorIntrin:
         regions = [KINDS["BufferRegion"](b, [Range(0, extent) for extent in b.shape]) for b in buffers]
         block = nodes.Block([], regions, regions[len(self.inputs):], "root", body)
         return PrimFunc(list(buffers), nodes.BlockRealize([], True, block))
+
+
+class IntrinsicValue:
+    """A call of an intrinsic on regions of tensors such as `A[i, 0:16]`, whose last axes are those of its inputs."""
+
+    def __init__(self, intrinsic, regions, reduce_axis):
+        self.intrinsic = intrinsic
+        axes = reduce_axis if isinstance(reduce_axis, (list, tuple)) else [reduce_axis]
+        self.reduce_axis = [a for a in axes if a is not None]
+        if len(regions) != len(intrinsic.inputs):
+            self._refuse(f"it takes {len(intrinsic.inputs)} regions, {len(regions)} were given")
+        if self.reduce_axis and not isinstance(intrinsic.op.body[0], Reduce):
+            self._refuse("it is no reduction, and takes no reduce_axis")
+        if any(a.iter_type != REDUCE for a in self.reduce_axis):
+            self._refuse("reduce_axis takes axes of te.reduce_axis")
+        self.regions = [self._region(given, tensor) for given, tensor in zip(regions, intrinsic.inputs)]
+
+    def _refuse(self, why):
+        raise PleatError(f"{self.intrinsic.name}: {why}")
+
+    def _region(self, given, tensor):
+        """(tensor, where the region begins) of an argument for an input of the intrinsic."""
+        if isinstance(given, Tensor):
+            given = given[(slice(None),) * given.ndim] if given.ndim else TensorSlice(given, ())
+        if not isinstance(given, TensorSlice):
+            self._refuse(f"a region of a tensor is an argument for {tensor.op.name}, such as A[i, 0:16]; not {given!r}")
+        of, begins, extents = given.tensor, [], []
+        for at, extent in enumerate(of.shape):
+            index = given.indices[at] if at < len(given.indices) else slice(None)
+            if not isinstance(index, slice):
+                begins.append(index)
+                extents.append(1)
+                continue
+            if index.step not in (None, 1):
+                self._refuse(f"a region of {of.name} has a step")
+            begins.append(0 if index.start is None else index.start)
+            extents.append(as_extent((extent if index.stop is None else index.stop) - begins[-1]))
+        lead = of.ndim - tensor.ndim
+        if lead < 0 or any(e != 1 for e in extents[:lead]) or extents[lead:] != list(tensor.shape):
+            self._refuse(f"a region of {of.name} has the extents {extents}, but the input {tensor.op.name} has "
+                         f"{list(tensor.shape)}")
+        return of, begins
+
+    def elements(self, extents, name):
+        """The axes of the intrinsic, and the values of its outputs over them."""
+        op = self.intrinsic.op
+        if extents != list(op.output(0).shape):
+            raise ValueError(f"{name}: the last axes have the extents {extents}, and the intrinsic "
+                             f"{self.intrinsic.name} gives {list(op.output(0).shape)}")
+        inner = [IterVar.make(a.dom, a.name, a.iter_type) for a in [*op.axis, *op.reduce_axis]]
+        named = dict(zip([*op.axis, *op.reduce_axis], inner))
+        placed = dict(zip(self.intrinsic.inputs, self.regions))
+
+        def element(node):
+            if not isinstance(node, TensorLoad) or node.producer not in placed:
+                return None
+            tensor, begins = placed[node.producer]
+            lead = tensor.ndim - node.producer.ndim
+            return tensor(*begins[:lead], *(b + i for b, i in zip(begins[lead:], node.indices)))
+
+        def value(expression):
+            return substitute(_Rewriter(None, element).value(expression), named)
+        if not isinstance(op.body[0], Reduce):
+            return inner, [value(b) for b in op.body]
+        reduced = op.body[0]
+        changed = {"source": [value(s) for s in reduced.source],
+                   "axis": [*self.reduce_axis, *inner[len(op.axis):]],
+                   "condition": None if reduced.condition is None else value(reduced.condition)}
+        return inner, [b.with_fields(**changed) for b in op.body]
 
 
 def _as_part(node):
