@@ -6,9 +6,11 @@
 // product in the layouts that suit it, the operations of the transforms, and the bytes that they
 // move. Weights come from main memory, because other weights pass through the caches from one run
 // to the next; the transformed ones are larger. The rounding errors of the cheapest are measured
-// on sums as long as those of the stage, and the next one is taken when they are too large.
+// on sums as long as those of the stage, and the next one is taken when they are too large. A sum
+// whose readers make small errors large (graph/vanishing_sums.h) stays as it is.
 #include "graph/bilinear_errors.h"
 #include "graph/block_products.h"
+#include "graph/vanishing_sums.h"
 #include "graph/window_products.h"
 #include "plan/internal.h"
 
@@ -366,7 +368,7 @@ PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
         !has_form(&c, stage, &forms))
       continue;
     BilinearVariant *variant = choose_variant(&c, &forms);
-    if (!variant) continue;
+    if (!variant || vanishing_sum_matters(s, stage)) continue;
     stage_graph_add_bilinear(s, stage, &variant->stages);
     variant->use.stage = stage->usual;
     array_push(&s->context->arena, &c.uses, variant->use);

@@ -160,6 +160,44 @@ def test_few_rows_stay_direct(tmp_path):
     assert not plan(tmp_path / "case.onnx")["bilinear"]
 
 
+def unit_rows(b, y, least):
+    norm = b("Clip", b("ReduceL2", y, axes=[-1], keepdims=1), b.constant(np.float32(least)))
+    return b("Div", y, norm)
+
+
+def rows_of_padding(readers):
+    """Some rows of the first factor are 0, as those of padding are."""
+    b = Builder(x=[100, 256])
+    y = b("MatMul", b("Pad", "x", b.constant([0, 0, 97, 0])), b.weight(256, 512))
+    return b.model(readers(b, y))
+
+
+READERS = {
+    "unit rows": (False, lambda b, y: unit_rows(b, y, 1e-12)),
+    "bias with a zero": (False, lambda b, y: unit_rows(
+        b, b("Add", y, b.constant(np.float32([0] + [1] * 511))), 1e-12)),
+    "through a product": (False, lambda b, y: unit_rows(
+        b, b("MatMul", b("Relu", y), b.weight(512, 16)), 1e-12)),
+    "is it 0": (False, lambda b, y: b("Cast", b("Equal", y, b.constant(np.float32(0))), to=1)),
+    "logarithm": (False, lambda b, y: b("Log", b("Add", b("ReduceL1", y, axes=[1]),
+                                               b.constant(np.float32(1e-9))))),
+    "large least norm": (True, lambda b, y: unit_rows(b, y, 0.01)),
+    "bias": (True, lambda b, y: unit_rows(b, b("Add", y, b.weight(512)), 1e-12)),
+    "residual": (True, lambda b, y: unit_rows(
+        b, b("Add", y, b("Concat", b("Tile", "x", b.constant([1, 2])), b.weight(97, 512), axis=0)),
+        1e-12)),
+    "softmax": (True, lambda b, y: b("Softmax", y, axis=-1)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_where_sums_are_zero(reader, tmp_path):
+    """A row whose exact results are 0 stays 0 where a reader would make a small error large."""
+    in_blocks, readers = READERS[reader]
+    check(rows_of_padding(readers), tmp_path, "--cpu", "baseline", tolerance=2e-5)
+    assert bool(plan(tmp_path / "case.onnx", "--cpu", "baseline")["bilinear"]) == in_blocks
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["plain", "odd", "gated"])
 def test_verify(name, tmp_path):
