@@ -181,7 +181,8 @@ def _tensor_of(parameter, value, keep):
         return keep[-1].tensor
     expected = "an array: of NumPy, of PyTorch, or with DLPack" if parameter.shape is not None else \
         f"a number of type {parameter.dtype}"
-    raise TypeError(f"is a {type(value).__name__}, expected {expected}")
+    kind = type(value).__name__
+    raise TypeError(f"is {'an' if kind[0] in 'aeiou' else 'a'} {kind}, expected {expected}")
 
 
 def _strides(tensor):
@@ -508,7 +509,11 @@ class Module:
         """The program that a call of the module runs."""
         return self[self.entry_name]
 
-    def __call__(self, *values):
+    def __call__(self, *values, **named):
+        if named:
+            names = ", ".join(parameter.name for parameter in self.entry.parameters)
+            raise TypeError(f"{self.entry.name} takes its arguments by position ({names}), not by name: "
+                            f"got {', '.join(named)}")
         return self.entry(*values)
 
     def __repr__(self):

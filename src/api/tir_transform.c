@@ -334,7 +334,7 @@ static bool read_value(Context *context, const PrimFunc *func, const char *text,
       expr_as_int(value, &number) && (dtype_is_int(var->type) || dtype_is_bool(var->type));
   bool is_real = value->op == EXPR_FLOAT && dtype_is_float(var->type);
   if (!is_int && !is_real)
-    return field_error(context, "values", "'%s' is not a value of type %s", equals + 1,
+    return field_error(context, "values", "%s is not a value of type %s", equals + 1,
                        dtype_name(context, var->type));
   Expr *given =
       is_int ? expr_int(context, var->type, number) : expr_float(context, var->type, value->as.f);

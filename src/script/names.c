@@ -61,6 +61,7 @@ void parser_reset(Parser *parser, int mark) {
   while (parser->bindings.count > mark) {
     Binding *last = &array_last(&parser->bindings);
     map_put(&parser->names, last->name, (intptr_t)last->hidden);
+    if (last->kind == BOUND_EXPR) map_put(&parser->ended, last->name, (intptr_t)last->name);
     parser->bindings.count--;
   }
 }
@@ -83,8 +84,10 @@ static const char *parser_suggest_bound(Parser *parser, const char *word) {
 Binding *parser_lookup(Parser *parser, const PyNode *name) {
   Binding *binding = parser_find(parser, name->text);
   if (binding) return binding;
-  REPORT(parser, name, "'%s' is not defined%s", name->text,
-         parser_suggest_bound(parser, name->text));
+  bool ended = map_find(&parser->ended, name->text) != 0;
+  REPORT(parser, name, ended ? "'%s' is not defined here%s" : "'%s' is not defined%s", name->text,
+         ended ? "\nit is defined in the loop or block above, and only inside of it"
+               : parser_suggest_bound(parser, name->text));
   parser_bind(parser, name->text, BOUND_NOTHING);
   return NULL;
 }

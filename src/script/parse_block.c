@@ -168,14 +168,16 @@ DEFINE_AXIS(axis_reduce, ITER_REDUCTION)
 DEFINE_AXIS(axis_scan, ITER_SCAN)
 DEFINE_AXIS(axis_opaque, ITER_OPAQUE)
 
-static bool remap_one(Parser *parser, const PyNode *target, const PyNode *value, char kind,
-                      BlockBuilder *block) {
+static bool remap_one(Parser *parser, const PyNode *target, const PyNode *value,
+                      const PyNode *kinds, int number, BlockBuilder *block) {
+  char kind = kinds->text[number];
   Binding *loop = value->kind == PY_NAME ? parser_lookup(parser, value) : NULL;
   if (value->kind == PY_NAME && (!loop || loop->kind == BOUND_NOTHING)) return false;
   if (!loop || !loop->extent)
     return REPORT(parser, value, "T.axis.remap takes loop variables; use T.axis.spatial(…) here");
   if (kind != 'S' && kind != 'R')
-    return REPORT(parser, value, "expected 'S' (spatial) or 'R' (reduction), saw '%c'", kind);
+    return REPORT(parser, kinds,
+                  "expected 'S' (spatial) or 'R' (reduction) for each loop, saw '%c'", kind);
   IterKind iter = kind == 'S' ? ITER_SPATIAL : ITER_REDUCTION;
   axis_add(parser, target, block,
            (BlockVar){NULL, loop->min, loop->extent, iter, loop->expr, value->pos});
@@ -198,11 +200,15 @@ static void remap(Parser *parser, Sequence *sequence, const PyNode *node, const 
     names = parse_split_name(parser, target, count);
   }
   if (kinds && (!py_is_list(args[1]) || args[1]->count != count || (int)strlen(kinds) != count)) {
-    REPORT(parser, call, "expected %d kinds and a list of %d loop variables", count, count);
+    int saw = py_is_list(args[1]) ? args[1]->count : 1;
+    REPORT(parser, call,
+           "expected %d kinds and a list of %d loop variables, saw %d and %d\n"
+           "each name on the left has a letter, S or R, and a loop variable",
+           count, count, (int)strlen(kinds), saw);
     kinds = NULL;
   }
   for (int i = 0; i < count; i++)
-    if (!kinds || !remap_one(parser, names[i], args[1]->items[i], kinds[i], block))
+    if (!kinds || !remap_one(parser, names[i], args[1]->items[i], args[0], i, block))
       parser_bind_nothing(parser, names[i]);
 }
 

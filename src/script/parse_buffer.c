@@ -195,6 +195,11 @@ static PyNode *quoted(Parser *parser, const PyNode *node) {
 
 // An extent: an expression, or one in quotes.
 static Expr *extent_value(Parser *parser, const PyNode *node) {
+  DType type;
+  if (node->kind == PY_STRING && dtype_parse(node->text, strlen(node->text), &type)) {
+    REPORT(parser, node, "expected a shape, saw the element type '%s'", node->text);
+    return NULL;
+  }
   if (node->kind == PY_STRING && !(node = quoted(parser, node))) return NULL;
   Expr *e = parse_value(parser, node);
   if (!e || (dtype_is_int(e->type) && e->type.lanes == 1)) return e;
@@ -287,6 +292,11 @@ static Expr *data_at(Parser *parser, const PyNode *node, const Expr *load, Buffe
 }
 
 static bool parse_data(Parser *parser, const PyNode *node, Buffer *buffer) {
+  const Binding *named = node->kind == PY_NAME ? parser_find(parser, node->text) : NULL;
+  if (named && named->kind == BOUND_BUFFER)
+    return REPORT(parser, node,
+                  "expected the memory of a buffer, saw the buffer '%s'\nwrite %s.data", node->text,
+                  node->text);
   Expr *data = parse_value(parser, node);
   if (data && data->op == EXPR_ADDRESS_OF) data = data_at(parser, node, data->args[0], buffer);
   if (!data) return false;

@@ -678,6 +678,8 @@ static Operand operation(Parser *parser, const PyNode *call, ExprOp op) {
 }
 
 static const char *known_call(Parser *parser, const char *word) {
+  if (!strncmp(word, "axis.", 5))
+    return "\nwrite T.axis.spatial, T.axis.reduce, T.axis.scan, T.axis.opaque or T.axis.remap";
   Array(const char *) names = {0};
   for (int i = 0; i < COUNT_OF(rules); i++) array_push(parser->arena, &names, rules[i].name);
   for (int op = 0; op < EXPR_OP_COUNT; op++)
@@ -713,6 +715,9 @@ static const char *other_spelling(Parser *parser, const PyNode *callee) {
   } known[] = {{"len", "\nA.shape[0] is the extent of an axis"},
                {"float", "\nwrite T.Cast(\"float32\", value)"},
                {"int", "\nwrite T.Cast(\"int32\", value)"}};
+  const Binding *bound = callee->kind == PY_NAME ? parser_find(parser, callee->text) : NULL;
+  if (bound && bound->kind == BOUND_BUFFER)
+    return str_format(parser->context, "\nan element of it is %s[…]", callee->text);
   bool has_name = callee->kind == PY_NAME || callee->kind == PY_ATTRIBUTE;
   for (int i = 0; callee->kind == PY_NAME && i < COUNT_OF(known); i++)
     if (!strcmp(callee->text, known[i].name)) return known[i].hint;

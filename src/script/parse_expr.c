@@ -464,6 +464,9 @@ bool parse_dtype(Parser *parser, const PyNode *node, DType *out) {
   bool is_type = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "ty"); // T.handle().ty
   Str called = is_type ? parser_called(parser, node->items[0], DIALECT_TIR) : NULL;
   if (called && named_type(called, out)) return true;
+  if (member && !strcmp(member, "Buffer"))
+    return REPORT(parser, node, "T.Buffer needs a shape: T.Buffer((16, 32), \"float32\")");
+  if (member) return REPORT(parser, node, "there is no type T.%s", member);
   bool is_bare = node->kind == PY_NAME && named_type(node->text, out);
   if (node->kind != PY_STRING)
     return REPORT(parser, node, "expected an element type (\"float32\" or T.float32), saw %s%s",

@@ -60,6 +60,13 @@ static bool is_buffer_annotation(Parser *parser, const PyNode *annotation) {
   return member && !strcmp(member, "Buffer");
 }
 
+// T.Tensor(shape, type), or R.Tensor
+static bool is_tensor_annotation(Parser *parser, const PyNode *call) {
+  const char *name = py_dotted_name(parser->context, call->items[0]);
+  const char *last = name ? strrchr(name, '.') : NULL;
+  return last && !strcmp(last, ".Tensor");
+}
+
 static void add_param(Parser *parser, const PyNode *node, Expr *var, Buffer *buffer) {
   Binding *old = parser_find(parser, node->text);
   for (int i = 0; i < parser->params.count; i++)
@@ -92,6 +99,9 @@ static void param(Parser *parser, const PyNode *node) {
     if (buffer)
       var =
           expr_var(parser->context, str_format(parser->context, "p_%s", node->text), DTYPE_HANDLE);
+  } else if (annotation->kind == PY_CALL && is_tensor_annotation(parser, annotation)) {
+    REPORT(parser, annotation, "expected T.Buffer(shape, type), saw %s",
+           py_dotted_name(parser->context, annotation->items[0]));
   } else if (annotation->kind == PY_CALL) {
     var = handle_param(parser, annotation, node->text);
   } else {

@@ -80,10 +80,12 @@ static const LoopSyntax *loop_form(Parser *parser, const PyNode *iterator) {
     if (!strcmp(loop_forms[i].name, member)) return &loop_forms[i];
   const char *names[COUNT_OF(loop_forms)];
   for (int i = 0; i < COUNT_OF(loop_forms); i++) names[i] = loop_forms[i].name;
+  bool is_bare = iterator->kind == PY_CALL && iterator->items[0]->kind == PY_NAME;
+  const char *word = is_bare ? iterator->items[0]->text : member;
   REPORT(parser, iterator,
          "expected a loop: range, T.serial, T.parallel, T.vectorized, T.unroll, "
          "T.thread_binding or T.grid%s",
-         member ? parser_suggestion(parser, member, names, COUNT_OF(names)) : "");
+         word ? parser_suggestion(parser, word, names, COUNT_OF(names)) : "");
   return NULL;
 }
 
@@ -744,5 +746,8 @@ void parse_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
   if (rules[node->kind])
     rules[node->kind](parser, sequence, node);
   else
-    REPORT(parser, node, "this statement is not supported in a tensor program");
+    REPORT(parser, node, "this statement is not supported in a tensor program%s",
+           node->kind == PY_DEF
+               ? "\ndefine the function outside of it, or write a T.macro of its statements"
+               : "");
 }

@@ -58,6 +58,7 @@ typedef struct Parser {
   const PyNode *functions; // the suite whose functions may call one another
   Array(Binding) bindings;
   Map names;           // name to the index + 1 of its visible binding
+  Map ended;           // names of values whose scope has ended
   BlockBuilder *block; // NULL inside loops and branches
   int depth;
   int errors_before; // the context's count before reading began

@@ -5,6 +5,15 @@
 enum { MOST_SUITES = 100 };
 
 static PyNode *statement(PyParser *parser);
+// A function of a module without a decorator is not read: it was probably forgotten.
+static void report_undecorated(PyParser *parser) {
+  const Token *token = py_token(parser);
+  SourcePos pos = {parser->file, token->begin, token->end, NULL};
+  diag_error(
+      parser->context, pos,
+      "this function of a module has no decorator\nwrite @T.prim_func or @R.function above it");
+}
+
 static PyNode *items_of_level(PyParser *parser, TokenKind end);
 
 // ---- Recovery
@@ -88,6 +97,12 @@ static PyNode *compound(PyParser *parser, PyKind kind, int32_t begin, PtrArray *
   return py_node(parser, kind, begin, (PyNode **)items->items, items->count);
 }
 
+static PyNode *loop(PyParser *parser, PyKind kind, int32_t begin, PtrArray *items) {
+  PyNode *node = compound(parser, kind, begin, items);
+  bool has_else = node && py_at(parser, "else");
+  return has_else ? py_expected(parser, "a statement (a loop has no 'else')") : node;
+}
+
 // for: "for" targets "in" expressions suite
 static PyNode *for_statement(PyParser *parser) {
   int32_t begin = py_token(parser)->begin;
@@ -99,7 +114,7 @@ static PyNode *for_statement(PyParser *parser) {
   if (!iterator) return NULL;
   array_push(parser->arena, &items, target);
   array_push(parser->arena, &items, iterator);
-  return compound(parser, PY_FOR, begin, &items);
+  return loop(parser, PY_FOR, begin, &items);
 }
 
 // while: "while" expression suite
@@ -110,7 +125,7 @@ static PyNode *while_statement(PyParser *parser) {
   PyNode *condition = py_expression(parser);
   if (!condition) return NULL;
   array_push(parser->arena, &items, condition);
-  return compound(parser, PY_WHILE, begin, &items);
+  return loop(parser, PY_WHILE, begin, &items);
 }
 
 // if: ("if" | "elif") expression suite (if-with-elif | "else" suite)?
@@ -454,6 +469,7 @@ static PyNode *items_of_level(PyParser *parser, TokenKind end) {
   int32_t begin = py_token(parser)->begin;
   PtrArray items = {0};
   while (!py_at_kind(parser, end) && !py_at_kind(parser, TOKEN_END)) {
+    if (end != TOKEN_END && py_at(parser, "def")) report_undecorated(parser);
     PyNode *node = py_at(parser, "@") ? wanted_definition(parser) : possible_statement(parser);
     if (node) array_push(parser->arena, &items, node);
   }

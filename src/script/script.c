@@ -230,6 +230,7 @@ static void parser_init(Parser *parser, Context *context) {
   parser->errors_before = context->error_count;
   parser->dialects = map_new(parser->arena);
   parser->names = map_new(parser->arena);
+  parser->ended = map_new(parser->arena);
   parser->newer_aliases = map_new(parser->arena);
   parser->captured_vars = map_new(parser->arena);
   Str newer = str_intern(context, "tirx");

@@ -515,3 +515,26 @@ def test_a_class_of_a_file_that_is_no_known_module(tmp_path):
                     "    @T.prim_func\n    def main(A: T.Buffer((4,), 'float32')):\n        A[4] = 1.0\n")
     with pytest.raises(pleat.PleatError, match=rf"{file}:8:9: error: A\[4\] is out of bounds"):
         pleat.build(runpy.run_path(str(file))["Module"])
+
+
+def test_slips_in_python():
+    """Decorators on other things, arguments by name, and operations of Python on values of the program."""
+    with pytest.raises(TypeError, match="got a lambda"):
+        T.prim_func(lambda A: A)
+    with pytest.raises(TypeError, match="expected a function made by def.*got 5"):
+        T.prim_func(5)
+    table = [1.0, 2.0]
+    with pytest.raises(pleat.PleatError, match="(?s)^.*'i' has no value; pass what it needs as a parameter"):
+        @T.prim_func
+        def main(A: T.Buffer((2,), "float32")):
+            for i in range(2):
+                A[i] = table["x" + str(i)]
+
+    @T.prim_func
+    def one(A: T.Buffer((2,), "int32")):
+        A[0] = 1
+    module = pleat.build(one)
+    with pytest.raises(TypeError, match=r"one takes its arguments by position \(A\), not by name: got A"):
+        module(A=1)
+    with pytest.raises(TypeError, match="is an int, expected an array"):
+        module(1)

@@ -27,6 +27,9 @@ def _decorated_class(frame):
 
 def source_of(thing, frame=None):
     """The text of a function or class, its file, and the number of its first line."""
+    if not (inspect.isclass(thing) or inspect.isfunction(thing)) or thing.__name__ == "<lambda>":
+        seen = "a lambda" if inspect.isfunction(thing) else repr(thing)
+        raise TypeError(f"expected a function made by def, or a class, whose source text is read; got {seen}")
     found = _decorated_class(frame) if inspect.isclass(thing) and frame is not None else None
     if found:
         return found
@@ -109,9 +112,17 @@ class _Capture:
         except PleatError as error:
             self.error, text = error, str(error)
         except Exception as error:
-            self.error, text = error, f"{type(error).__name__}: {error}"
+            self.error, text = error, f"{type(error).__name__}: {error}{self._hint(asked, error)}"
         captured.text = self._text(text)
         return _lib.PLEAT_CAPTURE_REFUSED
+
+    @staticmethod
+    def _hint(asked, error):
+        """Advice where an operation of Python was given a value of the program."""
+        if not asked.name_count or not isinstance(error, (TypeError, IndexError)) or "known only" in str(error):
+            return ""
+        return ("\nPython computes this while the program is read, when "
+                f"'{ffi.string(asked.names[0]).decode()}' has no value; pass what it needs as a parameter")
 
     def _answer(self, asked, captured):
         own = [ffi.string(asked.names[i]).decode() for i in range(asked.name_count)]
