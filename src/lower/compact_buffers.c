@@ -11,7 +11,8 @@
 // has strides, or whose address is taken stays as it is. The box of memory that threads share, by
 // its scope, covers all iterations of the loops over these threads. Then the axes that the
 // annotation "buffer_dim_align" of an allocation outside of blocks names are aligned
-// (aligned_axes.c).
+// (aligned_axes.c). With is_strict=False an axis that is accessed beyond its end becomes as long as
+// these accesses need.
 #include "ir/view.h"
 #include "lower/pass.h"
 
@@ -22,6 +23,7 @@ typedef struct Compaction {
   Map users;            // data variable → how many buffers it has, and how often it is a value
   PtrArray threads;     // const Stmt *: the loops over threads around
   ExprArray block_vars; // of the blocks around
+  bool is_strict;
 } Compaction;
 
 typedef struct Shift {
@@ -137,7 +139,9 @@ static bool shrink_axis(Compaction *compaction, const Buffer *buffer, const Regi
   *extent = buffer->shape[axis];
   *min = expr_int(compaction->context, box->min[axis]->type, 0);
   if (!analyzer_const_bounds(compaction->analyzer, box->extent[axis], &low, &high)) return false;
-  if (high < 1 || (expr_as_int(*extent, &whole) && high >= whole)) return false;
+  bool is_known = expr_as_int(*extent, &whole);
+  if (high < 1 || (is_known && high == whole)) return false;
+  if (is_known && high > whole && compaction->is_strict) return false;
   *extent = expr_int(compaction->context, (*extent)->type, high);
   *min = box->min[axis];
   return true;
@@ -309,10 +313,12 @@ static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
 }
 
 PrimFunc *lower_compact_buffers(LowerState *state, PrimFunc *func) {
-  if (!lower_expect_flag(state, "is_strict", true)) return NULL;
   Context *context = state->context;
+  bool is_strict = true;
+  if (!lower_take_flag(state, "is_strict", &is_strict)) return NULL;
   Compaction compaction = {.context = context,
                            .analyzer = analyzer_new(context),
+                           .is_strict = is_strict,
                            .moved = map_new(&context->arena),
                            .users = map_new(&context->arena)};
   Visitor counter = {.env = &compaction, .enter_expr = count_in_expr, .enter_stmt = count_in_stmt};

@@ -207,8 +207,12 @@ static bool is_flat_allocation(const Stmt *s) {
 static Stmt *flatten_allocate(Flattening *flattening, Stmt *s) {
   Context *context = flattening->context;
   Stmt *below = s->as.allocate.body;
-  if (is_flat_allocation(s)) return s;
+  bool has_axes = attrs_get(&s->as.allocate.annotations, "buffer_dim_align") != NULL;
+  if (is_flat_allocation(s) && !has_axes) return s;
   Stmt *next = stmt_copy(context, s);
+  next->as.allocate.annotations = // without what is about axes that are gone
+      attrs_without(&context->arena, s->as.allocate.annotations, "buffer_dim_align");
+  if (is_flat_allocation(s)) return next;
   if (fills_allocation(s)) {
     next->as.allocate.rank = below->as.declare.buffer->rank;
     next->as.allocate.extents = below->as.declare.buffer->shape;

@@ -1,5 +1,6 @@
 # The rows of B begin 33 elements apart, and those of C, which shrinks to a tile, 9; E has a view, through
 # which its strides are known before its allocation is made, and stays as it is.
+# RUN: pleat opt %s --pass convert_blocks,flatten_buffers,lower | grep -c align | grep -x 0
 # RUN: pleat opt %s --pass convert_blocks,simplify_loops,compact_buffers --verify-each
 # RUN: pleat opt %s --pass lower --verify-each
 from pleat.script import tir as T
