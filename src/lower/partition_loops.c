@@ -340,6 +340,14 @@ static bool middle_of_second(Context *context, const Atom *atom, int64_t begin, 
   return true;
 }
 
+// Does the condition hold for all inner values in no iteration from `begin` to `end`? Loops inside,
+// whose variables it uses too, are cut for it.
+static bool never_holds(const Atom *atom, int64_t begin, int64_t end) {
+  Undecided part;
+  if (atom->low == atom->high || !undecided_of(atom, &part)) return false;
+  return atom->factor > 0 ? part.end >= end : part.first <= begin;
+}
+
 static Middle find_middle(Partition *partition, const SplitSearch *search, const Stmt *loop) {
   Context *context = partition->context;
   Expr *min = loop->as.loop.min, *end = expr_add(context, min, loop->as.loop.extent);
@@ -353,7 +361,8 @@ static Middle find_middle(Partition *partition, const SplitSearch *search, const
     if (!atom->base || !atom->factor) continue;
     if (atom->kind != CONDITION_LEAST) {
       if (constant) middle_of_equal(context, atom, first, last, &middle);
-    } else if (constant && middle_of_second(context, atom, first, last, &middle)) {
+    } else if (constant && (middle_of_second(context, atom, first, last, &middle) ||
+                            never_holds(atom, first, last))) {
       continue;
     } else if (atom->base->op == EXPR_INT ||
                (loop->as.loop.kind == LOOP_SERIAL && !atom->is_blend && (asked || search->wide)) ||
@@ -422,14 +431,78 @@ static Stmt *iterations_apart(Partition *partition, Stmt *loop, int64_t count) {
   return stmt_seq(context, items, (int)count);
 }
 
-static Stmt *three_ranges(Partition *partition, Stmt *loop, Middle *middle) {
+// The iterations in which a statement may run: from `low` (NULL: the first) to before `end` (NULL:
+// the last). No statement is outside of a condition that is false in the others.
+typedef struct LoopReach {
+  const SplitSearch *search;
+  Context *context;
+  bool some; // a statement was seen
+  Expr *low, *end;
+} LoopReach;
+
+// The first and last values of the variable for which the condition can hold.
+static LoopReach reach_of_condition(const LoopReach *reach, Expr *condition) {
+  Context *context = reach->context;
+  LoopReach found = {.some = true};
+  ExprArray parts = {0};
+  expr_conjuncts(context, condition, &parts);
+  for (int i = 0; i < parts.count; i++)
+    for (int k = 0; k < reach->search->atoms.count; k++) {
+      const Atom *atom = &reach->search->atoms.items[k];
+      int64_t c = atom->factor;
+      if (atom->condition != parts.items[i] || atom->kind != CONDITION_LEAST || !atom->base || !c)
+        continue;
+      Expr *best = shifted_base(context, atom, atom->high);
+      DType type = best->type;
+      Expr *steps = expr_floor_div(context, best, expr_int(context, type, c > 0 ? c : -c));
+      Expr *low = expr_sub(context, expr_int(context, type, 0), steps);
+      Expr *end = expr_add(context, steps, expr_int(context, type, 1));
+      if (c > 0) found.low = found.low ? expr_max(context, found.low, low) : low;
+      if (c < 0) found.end = found.end ? expr_min(context, found.end, end) : end;
+    }
+  return found;
+}
+
+static void add_reach(LoopReach *reach, const Stmt *s) {
+  if (s->kind == STMT_SEQ) {
+    for (int i = 0; i < s->as.seq.count; i++) add_reach(reach, s->as.seq.items[i]);
+  } else if (s->kind == STMT_FOR) {
+    add_reach(reach, s->as.loop.body);
+  } else {
+    LoopReach one = {.some = true};
+    if (s->kind == STMT_IF && !s->as.branch.else_body)
+      one = reach_of_condition(reach, s->as.branch.condition);
+    bool first = !reach->some;
+    reach->low = first                   ? one.low
+                 : reach->low && one.low ? expr_min(reach->context, reach->low, one.low)
+                                         : NULL;
+    reach->end = first                   ? one.end
+                 : reach->end && one.end ? expr_max(reach->context, reach->end, one.end)
+                                         : NULL;
+    reach->some = true;
+  }
+}
+
+static bool proves_le(const Partition *partition, Expr *a, Expr *b) {
+  return analyzer_prove(partition->analyzer, expr_binary(partition->context, EXPR_LE, a, b));
+}
+
+static Stmt *three_ranges(Partition *partition, const SplitSearch *search, Stmt *loop,
+                          Middle *middle) {
   Context *context = partition->context;
   Expr *min = loop->as.loop.min, *end = expr_add(context, min, loop->as.loop.extent);
+  LoopReach reach = {search, context};
+  add_reach(&reach, loop->as.loop.body);
   // Cut points that are not constants may be outside of the loop, or in the wrong order.
   Expr *low = middle->low == min ? min : expr_min(context, middle->low, end);
   Expr *high = middle->end == end ? end : expr_max(context, middle->end, low);
   if (low != min) low = analyzer_simplify(partition->analyzer, low);
   if (high != end) high = analyzer_simplify(partition->analyzer, high);
+  Analyzer *analyzer = partition->analyzer;
+  if (low != min && reach.low && !proves_le(partition, reach.low, min))
+    min = analyzer_simplify(analyzer, expr_min(context, low, expr_max(context, min, reach.low)));
+  if (high != end && reach.end && !proves_le(partition, end, reach.end))
+    end = analyzer_simplify(analyzer, expr_max(context, high, expr_min(context, end, reach.end)));
   Expr *cuts[] = {min, low, high, end};
   Stmt *items[3];
   int count = 0;
@@ -549,7 +622,7 @@ static Stmt *cut(Partition *partition, const SplitSearch *search, Stmt *loop) {
   }
   if (!spend(partition, loop, 2, name)) return NULL;
   partition->state->report->counts[LOWER_PARTITIONED]++;
-  return three_ranges(partition, loop, &middle);
+  return three_ranges(partition, search, loop, &middle);
 }
 
 // ---- Loops of one iteration

@@ -108,3 +108,15 @@ def pieces(A: T.Buffer((13, 29), "float32"), B: T.Buffer((13, 27), "float32"), C
         for jo in T.serial(7, annotations={"pleat.partition": True}):
             for ji in T.vectorized(8):
                 C[i, jo * 8 + ji] = T.if_then_else(jo * 8 + ji < 29, A[i, jo * 8 + ji], B[i, jo * 8 + ji - 29])
+
+
+# Windows that are longer than what they read: the loop over their taps leaves out those that read
+# nothing, and the tail of the tiles is cut although no tile is free of conditions on the taps.
+@T.prim_func
+def long_windows(A: T.Buffer((11,), "float32"), W: T.Buffer((29,), "float32"),
+                 B: T.Buffer((13,), "float32")):
+    for io in T.serial(4, annotations={"pleat.partition": True}):
+        for r in T.serial(29, annotations={"pleat.partition": True}):
+            for ii in T.unroll(4):
+                if io * 4 + ii < 13 and io * 4 + ii + r >= 15 and io * 4 + ii + r < 26:
+                    B[io * 4 + ii] = B[io * 4 + ii] + A[io * 4 + ii + r - 15] * W[r]
