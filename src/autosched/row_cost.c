@@ -3,7 +3,10 @@
 // of several blocks that share their rows.
 #include "autosched/row_axes.h"
 
-enum { ROW_VECTORS = 4 }; // rows_across: the most vectors of rows that are computed together
+enum {
+  ROW_VECTORS = 4, // rows_across: the most vectors of rows that are computed together
+  MOST_PLACES = 64 // of a window, at which its steps are counted
+};
 
 static bool contiguous_along(Context *context, const Nest *nest, const NestLayouts *layouts,
                              int axis, int width) {
@@ -96,6 +99,59 @@ static double combinations(int64_t count) {
   return steps + (double)(count - 1);
 }
 
+// The numbers of steps of `width` values along a reduction axis that read within the tensor alone,
+// and that cross its border, at a point of the axis that moves the window.
+typedef struct WindowSteps {
+  double whole, crossing;
+} WindowSteps;
+
+static WindowSteps window_steps(int64_t first, int64_t step, int64_t size, int64_t extent,
+                                int64_t width) {
+  WindowSteps steps = {0};
+  for (int64_t t = 0; t < extent; t += width) {
+    int64_t last = MIN_OF(t + width, extent) - 1, inside = 0;
+    int64_t low = first + step * (step < 0 ? last : t), high = first + step * (step < 0 ? t : last);
+    inside = (low >= 0 && low < size) + (high >= 0 && high < size);
+    steps.whole += inside == 2;
+    steps.crossing += inside == 1 || (!inside && low < 0 && high >= size);
+  }
+  return steps;
+}
+
+// The number of the axis that moves a window of dimension `d` with the reduction axis; -1: none.
+static int window_mover(const Nest *nest, const NestRead *read, int d, int axis) {
+  for (int a = 0; read->linear[d] && read->coefficient[d][axis] && a < nest->spatial_count; a++)
+    if (read->coefficient[d][a]) return a;
+  return -1;
+}
+
+// The share of the steps along a reduction axis in which vectors cross the border of what is read:
+// their values are added one by one, because a condition guards each of them. Sets *outside to the
+// share of the steps that read nothing.
+static double crossing_share(const Nest *nest, int axis, int width, double *outside) {
+  int64_t extent = nest->axes[axis].extent, size;
+  *outside = 0;
+  for (int i = 0; nest->conditional && i < nest->read_count; i++) {
+    const NestRead *read = &nest->reads[i];
+    for (int d = 0; d < read->buffer->rank; d++) {
+      int by = window_mover(nest, read, d, axis);
+      if (by < 0 || !expr_as_int(read->buffer->shape[d], &size)) continue;
+      WindowSteps all = {0};
+      int64_t places = nest->axes[by].extent, apart = MAX_OF(places / MOST_PLACES, 1), seen = 0;
+      for (int64_t p = 0; p < places; p += apart, seen++) {
+        WindowSteps at = window_steps(read->base[d] + p * read->coefficient[d][by],
+                                      read->coefficient[d][axis], size, extent, width);
+        all.whole += at.whole;
+        all.crossing += at.crossing;
+      }
+      double steps = (double)(seen * ceil_div(extent, width));
+      *outside = MAX_OF(1 - (all.whole + all.crossing) / steps, 0);
+      return all.crossing / steps;
+    }
+  }
+  return 0;
+}
+
 // The cycles of one row of a reduction along an axis of its own, in vectors of partial results that
 // are combined at the end of the row. Sets *tail to the latency of that end.
 static double row_cycles(const HostMachine *machine, const Nest *nest, const NestLayouts *layouts,
@@ -113,6 +169,8 @@ static double row_cycles(const HostMachine *machine, const Nest *nest, const Nes
   double each = MAX_OF(loads / costs->loads_a_cycle, work),
          chains = MAX_OF((double)width / (double)lanes, 1) * (double)together;
   if (vectors > chains) each = MAX_OF(each, nest_chain_latency(costs, nest) / chains);
+  double outside, crossing = crossing_share(nest, axis, width, &outside);
+  each = each * (1 - crossing - outside) + crossing * (double)used * costs->scalar_cycles;
   *tail = combined * (nest_chain_latency(costs, nest) + costs->shuffle_latency);
   return vectors * each +
          costs->combine_cycles * ((combined + partials) * nest->work.combine + combined);

@@ -74,6 +74,16 @@ def one_channel():
     return b.model(b.conv(b.conv("x", 1, 1), 1, 3))
 
 
+def long_windows():
+    """Windows that are longer than what they read, which no output reads as a whole."""
+    b = Builder(x=[1, 48, 11])
+    y = b("Conv", "x", b.weight(48, 24, 32), b.weight(48), pads=[16, 17], group=2)
+    z = b("Conv", "x", b.weight(40, 48, 13), pads=[12, 19], strides=[3], dilations=[2])
+    image = b("Reshape", "x", b.constant([1, 16, 3, 11]))
+    both = b("Conv", image, b.weight(24, 16, 5, 23), pads=[3, 22, 2, 21])
+    return b.model(b("Relu", y), z, both)
+
+
 def one_pixel():
     b = Builder(x=[3, 13, 1, 1])
     return b.model(b.conv(b("Relu", b.conv("x", 13, 9)), 9, 17, 1))
@@ -268,7 +278,7 @@ def places_of_extremes():
                    b("ArgMax", b("Squeeze", "x", b.constant([0])), axis=0))
 
 
-CASES = [all_ones, one_channel, one_pixel, coprime, transposed_between, mean_then_conv,
+CASES = [all_ones, one_channel, long_windows, one_pixel, coprime, transposed_between, mean_then_conv,
          squeeze_then_dense, flatten_image_then_dense, broadcasts, two_layouts_meet, reductions,
          standardised_weights, own_transpose_rank3, concat_of_two, padding_then_extremes, constants_everywhere,
          constants_of_many_sizes, scalar_input, pools, depthwise, batched_products, concat_of_many,
