@@ -148,8 +148,32 @@ static const Form *simple_division(Analyzer *analyzer, Expr *e) {
   return e->op == EXPR_FLOOR_MOD ? form_add_scaled(analyzer, a, q, -b->constant) : q;
 }
 
+static bool is_number(const Expr *e) {
+  if (e->op == EXPR_BROADCAST) e = e->args[0];
+  return e->op == EXPR_INT || e->op == EXPR_FLOAT;
+}
+
+// A number of another type, where every target gives the same one: itself otherwise.
+static Expr *cast_number(Analyzer *analyzer, Expr *e) {
+  Context *context = analyzer->context;
+  Expr *r = expr_cast(context, e->type, e->args[0]), *from = e->args[0];
+  if (r->op != EXPR_CAST || (from->op != EXPR_INT && from->op != EXPR_FLOAT)) return r;
+  double value = from->op == EXPR_INT ? (double)from->as.i : from->as.f;
+  bool is_small = value >= -2048 && value <= 2048 && value == (double)(int64_t)value;
+  bool is_exact = from->op == EXPR_INT || (from->type.code == TYPE_FLOAT && from->type.bits >= 32);
+  if (e->type.code == TYPE_FLOAT) return is_small ? expr_float(context, e->type, value) : e;
+  if (!(value > INT32_MIN && value < INT32_MAX) || (!is_small && !is_exact)) return e;
+  if (dtype_is_bool(e->type)) return expr_bool(context, value != 0);
+  bool holds = dtype_is_int(e->type) && dtype_holds(e->type, (int64_t)value);
+  return holds ? expr_int(context, e->type, (int64_t)value) : e;
+}
+
 static const Form *simple_cast(Analyzer *analyzer, Expr *e) {
   DType from = e->args[0]->type;
+  Expr *x = dtype_is_index(from) ? e->args[0] : analyzer_simplify(analyzer, e->args[0]);
+  Expr *r = is_number(x) ? expr_with_args(analyzer->context, e, &x) : e;
+  if (is_number(x) && r->op == EXPR_CAST) r = cast_number(analyzer, r);
+  if (r->op == EXPR_INT) return form_const(analyzer, e->type, r->as.i);
   if (dtype_is_float(from)) {
     Interval bounds = form_bounds(analyzer, form_of(analyzer, e));
     return bounds.low == bounds.high ? form_const(analyzer, e->type, bounds.low) : NULL;
@@ -244,17 +268,37 @@ static Expr *ordered_binary(Analyzer *analyzer, ExprOp op, Expr *a, Expr *b) {
   return expr_binary(analyzer->context, op, swap ? b : a, swap ? a : b);
 }
 
+static bool has_positive(const Form *f) {
+  for (int i = 0; i < f->count; i++)
+    if (f->terms[i].coef > 0) return true;
+  return false;
+}
+
+static const Form *negated(Analyzer *analyzer, const Form *f) {
+  return form_scale(analyzer, f, -1);
+}
+
+// The minimum of negated sums is a negated maximum: min(-x, -y) is -max(x, y).
+static bool is_negated(const Form *a, const Form *b) {
+  int terms = a->count + b->count, numbers = (a->constant > 0) + (b->constant > 0);
+  return terms && numbers <= terms && !has_positive(a) && !has_positive(b);
+}
+
 static const Form *write_extreme(Analyzer *analyzer, Expr *e, const Form *a, const Form *b) {
   const Form *common = common_part(analyzer, a, b);
   a = form_sub(analyzer, a, common);
   b = form_sub(analyzer, b, common);
   if (!a || !b) return NULL;
   int64_t g = common_gcd(a, b);
+  bool flips = is_negated(a, b);
+  ExprOp op = (e->op == EXPR_MIN) == flips ? EXPR_MAX : EXPR_MIN;
+  if (flips) a = negated(analyzer, a), b = negated(analyzer, b);
   Expr *x = form_expr(analyzer, g > 1 ? divided_form(analyzer, a, g) : a);
   Expr *y = form_expr(analyzer, g > 1 ? divided_form(analyzer, b, g) : b);
   if (!x || !y) return NULL;
-  const Form *extreme = form_or_rule(analyzer, ordered_binary(analyzer, e->op, x, y));
-  return form_add_scaled(analyzer, common, extreme, g > 1 ? g : 1);
+  const Form *extreme = form_or_rule(analyzer, ordered_binary(analyzer, op, x, y));
+  g = g > 1 ? g : 1;
+  return form_add_scaled(analyzer, common, extreme, flips ? -g : g);
 }
 
 static const Form *simple_extreme(Analyzer *analyzer, Expr *e) {
@@ -388,11 +432,24 @@ static Expr *simplify_index(Analyzer *analyzer, Expr *e) {
 
 // ---- Everything else
 
+// The number that numbers make, or the operand that a neutral one leaves: x * 1.0 is x. For floats,
+// which have the same value on every target.
+static Expr *fold_numbers(Analyzer *analyzer, Expr *e) {
+  Context *context = analyzer->context;
+  bool computes = e->op == EXPR_ADD || e->op == EXPR_SUB || e->op == EXPR_MUL || e->op == EXPR_DIV;
+  if (e->op == EXPR_CAST && is_number(e->args[0])) return cast_number(analyzer, e);
+  if (!dtype_is_float(e->type) || !computes) return e;
+  if (!is_number(e->args[0]) && !is_number(e->args[1])) return e;
+  Expr *r = expr_binary(context, (ExprOp)e->op, e->args[0], e->args[1]);
+  bool folded = is_number(r) || r == e->args[0] || r == e->args[1];
+  return folded ? r : e;
+}
+
 static Expr *simplify_other(Analyzer *analyzer, Expr *e) {
   OpClass class = op_table[e->op].class;
   if (class == OP_CHOICE) return simplify_choice(analyzer, e);
   if (e->op == EXPR_LET) return simplify_let(analyzer, e);
-  Expr *r = rebuild(analyzer, e);
+  Expr *r = fold_numbers(analyzer, rebuild(analyzer, e));
   if (r->type.lanes > 1) {
     Expr *vector = analyzer_simplify_vector(analyzer, r);
     if (vector != r) return vector;

@@ -98,7 +98,9 @@ static const Form *merge_halves(Analyzer *analyzer, const Form *f, Term t) {
   if (!form_split_division(t.atom, &base, &cut) || cut != 2) return f;
   const Form *above = form_of(analyzer, base);
   for (int i = 0; i < f->count; i++) {
-    if (!form_split_division(f->terms[i].atom, &other, &cut) || cut != 2) continue;
+    bool is_half = f->terms[i].atom != t.atom &&
+                   form_split_division(f->terms[i].atom, &other, &cut) && cut == 2;
+    if (!is_half) continue;
     const Form *below = form_of(analyzer, other);
     if (!form_is_const(form_sub(analyzer, above, below), &apart) || apart != 1) continue;
     const Form *half = form_term(analyzer, f->type, 1, f->terms[i].atom);

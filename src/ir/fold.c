@@ -148,6 +148,8 @@ static Expr *fold_integer_identity(Context *context, ExprOp op, Expr *a, Expr *b
 static Expr *fold_float_identity(ExprOp op, Expr *a, Expr *b) {
   bool one = is_const(b) && scalar_float(b) == 1.0;
   if ((op == EXPR_MUL || op == EXPR_DIV) && one) return a;
+  bool zero = is_const(b) && scalar_float(b) == 0.0 && !signbit(scalar_float(b));
+  if (op == EXPR_SUB && zero) return a; // a sum with 0.0 is not -0.0
   return NULL;
 }
 

@@ -159,11 +159,21 @@ def test_parts_of_sums_cancel():
             (x - div(x, 3) * 3, mod(x, 3)), (div(div(x, 2), 3), div(x, 6)), (div(x * 4, -2), x * -2),
             (mod(x * 10, -4), mod(x * 5, 2) * 2), (tir.min(mod(x, 2), mod(y, 2) + 10), mod(x, 2)),
             (tir.min(x, 11) < 10, x < 10), (tir.max(8, x) > 10, 11 <= x), (u8 - u8, tir.const(0, "uint8")),
-            (tir.all(x == 1, x != 2), x == 1), (tir.any(x != 1, x != 2), tir.const(True))]:
+            (tir.all(x == 1, x != 2), x == 1), (tir.any(x != 1, x != 2), tir.const(True)),
+            (tir.min(x * -2, 4), tir.max(x, -2) * -2), (tir.min(x - y, x - z), x - tir.max(y, z))]:
         assert structural_equal(simplify(before), simplify(expected)), (before, expected, simplify(before))
     memory = tir.decl_buffer((8,), "int32")  # whose elements may be any numbers
     assert simplify(mod(memory[0] * 2, 2)).dtype == "int32"
     assert not isinstance(simplify(mod(memory[0] * 2, 2)), tir.IntImm)
+
+
+def test_floats_that_are_computed():
+    """Numbers, and operands that are neutral; a sum with 0.0 is 0.0 for -0.0, and stays."""
+    f, simplify = tir.Var("f", "float32"), arith.Analyzer().simplify
+    half = tir.const(0.5, "float32")
+    assert simplify(half + half * 3.0).value == 2.0 and simplify(tir.const(3).astype("float32")).value == 3.0
+    assert all(simplify(e).same_as(f) for e in (f * 1.0, f / 1.0, f - 0.0, f * (half + half)))
+    assert isinstance(simplify(f + 0.0), tir.Add) and isinstance(simplify(f * 0.0), tir.Mul)
 
 
 def test_numbers_beside_nodes():
