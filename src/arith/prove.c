@@ -40,6 +40,21 @@ static bool by_one_sign(Analyzer *analyzer, const Form *f, const Form *fact, int
   return false;
 }
 
+// For fact >= 0: tries each m > 1 for which m * f - fact cancels a common atom. If that is above
+// -m, so is m * f, and the integer f is above -1.
+static bool by_one_sign_scaled(Analyzer *analyzer, const Form *f, const Form *fact, int effort) {
+  int64_t last = 0;
+  for (int i = 0; i < f->count; i++) {
+    int64_t a = f->terms[i].coef, b = form_coef(fact, f->terms[i].atom);
+    if (b == 0 || b % a || b / a <= 1 || b / a == last) continue;
+    last = b / a;
+    const Form *left = form_add_scaled(analyzer, form_scale(analyzer, f, last), fact, -1);
+    if (left) left = form_add_const(analyzer, left, last - 1);
+    if (left && nonnegative(analyzer, left, effort - 1)) return true;
+  }
+  return false;
+}
+
 static bool by_signs(Analyzer *analyzer, const Form *f, int effort) {
   int seen = 0;
   for (int i = analyzer->facts.count - 1; i >= 0 && seen < MOST_SIGNS; i--) {
@@ -47,6 +62,7 @@ static bool by_signs(Analyzer *analyzer, const Form *f, int effort) {
     if (fact->kind != FACT_SIGN || !share_atoms(f, fact->form)) continue;
     seen++;
     if (by_one_sign(analyzer, f, fact->form, effort)) return true;
+    if (analyzer->proving && by_one_sign_scaled(analyzer, f, fact->form, effort)) return true;
   }
   return false;
 }

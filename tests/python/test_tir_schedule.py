@@ -387,6 +387,9 @@ def test_several_functions():
     block = again.get_sblock("product", func_name="main")  # steps on it need no work_on
     again.set_scope(block, 0, "global")
     assert again.get(block).name_hint == "product" and again.func_working_on == "other"
+    alone = tir.Schedule(matmul)  # the module's only function is "main" too
+    alone.work_on("main")
+    assert alone.get(alone.get_block("product")).name_hint == "product"
 
 
 def test_instructions_of_references():

@@ -380,6 +380,22 @@ static void test_large_numbers(void **state) {
   context_free(c);
 }
 
+// 3 * i + j < 9 implies that the integer i is less than 3, also where j has a tighter bound.
+static void test_multiples_in_assumptions(void **state) {
+  (void)state;
+  World w = world_new();
+  Context *c = w.context;
+  Analyzer *a = analyzer_new(c);
+  Expr *i = world_var(&w, "i", 0, 5), *j = world_var(&w, "j", 0, 6), *k = world_var(&w, "k", 0, 2);
+  world_bind(&w, a);
+  analyzer_assume(a, LESS(ADD(TIMES(i, I(3)), ADD(j, k)), I(9)));
+  analyzer_assume(a, LESS(ADD(j, k), I(2)));
+  expect_proof(&w, a, LESS(i, I(3)), true);
+  expect_proof(&w, a, LESS(i, I(2)), false);
+  expect_proof(&w, a, LESS(ADD(i, j), I(3)), false);
+  context_free(c);
+}
+
 // The cast of a number without a sign is not negative where its type holds all numbers.
 static void test_casts_of_unsigned(void **state) {
   (void)state;
@@ -404,7 +420,7 @@ int main(void) {
       cmocka_unit_test(test_reduced_coefficients), cmocka_unit_test(test_bounds_are_exact),
       cmocka_unit_test(test_large_numbers),        cmocka_unit_test(test_random_symbolic),
       cmocka_unit_test(test_random_assumptions),   cmocka_unit_test(test_random_symbolic_boxes),
-      cmocka_unit_test(test_casts_of_unsigned),
+      cmocka_unit_test(test_casts_of_unsigned),    cmocka_unit_test(test_multiples_in_assumptions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -299,7 +299,7 @@ class Schedule:
         were found in this one."""
         if str(func_name) not in self.mod:
             raise KeyError(f"the module has no function '{func_name}'")
-        self._record("_work_on", str(func_name))
+        self._record("_work_on", self.mod[str(func_name)].__name__)
 
     def _work_on(self, name):
         if name is not None and name not in self._schedules:
