@@ -103,10 +103,14 @@ void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads, R
 // Fills in the reads and writes of the blocks that do not state them.
 Stmt *blocks_find_regions(Context *context, Stmt *s);
 
-// The inits of blocks that a loop of their reduction leaves out when it has no iterations, under
-// this condition; NULL where there are none, or where the loop is known to have iterations.
+// The inits of blocks that a loop of their reduction leaves out when it has no iterations, or when
+// a condition leaves out all of them, under these conditions; NULL where there are none.
 Stmt *loop_empty_inits(Context *context, Stmt *loop);
-// The statement with these before each such loop.
+// Loops of the block's reduction, and a condition on them and on no loop of its spatial variables:
+// may it be false in their first iteration, and is it then false in all?
+bool condition_needs_first(Context *context, const Block *block, Expr *condition,
+                           const VarRange *loops, int count);
+// The statement with these inits before each such loop.
 Stmt *stmt_state_empty_inits(Context *context, Stmt *s);
 
 // Do the stated reads and writes of a block cover its accesses? NO where a buffer is not stated at

@@ -10,7 +10,9 @@
 //         with T.init(): B[vi] = 0                B[vi] = 0
 //         B[vi] = B[vi] + A[vi, vk]           for k in range(n):  (as before)
 //
-// Where an outer loop belongs to the same reduction, the nest runs in its first iteration alone.
+// The same is done where a condition of the block, such as T.where(k_0 * 4 + k_1 < n), leaves out
+// all iterations of loops that have some. Where an outer loop belongs to the same reduction, the
+// nest runs in its first iteration alone.
 // Loops over threads, of which devices always run some, and loops around these, whose threads have
 // memory of their own, stay as they are. So do blocks inside of others, whose init is that of the
 // outer one, and blocks with memory of their own.
@@ -18,8 +20,9 @@
 
 typedef struct EmptyNest {
   Context *context;
-  const Expr *var; // of the loop that may have no iterations
-  Map starts;      // variables of that loop and of those below it → where they start
+  const Expr *var;   // of the loop that the nest is for
+  Map loops;         // variables of that loop and of those below it → the loop
+  bool by_predicate; // for loops with iterations, all of which the block's predicate leaves out
 } EmptyNest;
 
 static bool feeds(const Block *block, const Expr *var, bool reduction) {
@@ -34,38 +37,105 @@ static bool only_reduces(const Block *block, const Expr *var) {
   return feeds(block, var, true) && !feeds(block, var, false);
 }
 
-// The loops that only the reduction of the block uses, at their starts.
-static Map reduction_starts(const EmptyNest *nest, const Block *block) {
-  Map starts = map_new(&nest->context->arena);
-  for (int i = 0; i < nest->starts.count; i++) {
-    const Expr *var = (const Expr *)(uintptr_t)nest->starts.entries[i].key;
-    if (only_reduces(block, var)) map_put(&starts, var, nest->starts.entries[i].value);
+typedef struct ReductionLoops { // those that only the reduction of the block uses
+  Array(VarRange) ranges;
+  Map starts; // variable → where it starts
+} ReductionLoops;
+
+static ReductionLoops reduction_loops(const EmptyNest *nest, const Block *block) {
+  Arena *arena = &nest->context->arena;
+  ReductionLoops found = {.starts = map_new(arena)};
+  for (int i = 0; i < nest->loops.count; i++) {
+    const Expr *var = (const Expr *)(uintptr_t)nest->loops.entries[i].key;
+    const Stmt *loop = nest->loops.entries[i].value;
+    if (!only_reduces(block, var)) continue;
+    map_put(&found.starts, var, loop->as.loop.min);
+    array_push(arena, &found.ranges, loop_range(loop));
   }
-  return starts;
+  return found;
 }
 
-static bool uses_any(const Expr *e, const Map *vars) {
-  for (int i = 0; i < vars->count; i++)
-    if (expr_uses(e, (const Expr *)(uintptr_t)vars->entries[i].key)) return true;
+static bool uses_any(const Expr *e, const ReductionLoops *loops) {
+  for (int i = 0; i < loops->ranges.count; i++)
+    if (expr_uses(e, loops->ranges.items[i].var)) return true;
   return false;
 }
 
-// Runs where the block's predicate holds for its spatial variables, at the start of those loops of
-// the reduction that are outside of the nest.
-static Expr *init_predicate(const EmptyNest *nest, const Block *block, const Map *starts) {
-  Context *context = nest->context;
-  ExprArray conjuncts = {0}, kept = {0};
-  expr_conjuncts(context, block->predicate, &conjuncts);
-  for (int i = 0; i < conjuncts.count; i++)
-    if (!uses_any(conjuncts.items[i], starts))
-      array_push(&context->arena, &kept, conjuncts.items[i]);
+typedef struct VarUse {
+  const Block *block;
+  bool spatial; // a loop of the block's spatial variables is used
+} VarUse;
+
+static bool find_spatial(Visitor *visitor, Expr *e) {
+  VarUse *use = visitor->env;
+  use->spatial |= e->op == EXPR_VAR && feeds(use->block, e, false);
+  return !use->spatial;
+}
+
+bool condition_needs_first(Context *context, const Block *block, Expr *condition,
+                           const VarRange *loops, int count) {
+  Analyzer *analyzer = analyzer_new(context);
+  Map starts = map_new(&context->arena);
+  VarUse use = {block, false};
+  visit_expr(&(Visitor){.env = &use, .enter_expr = find_spatial}, condition);
+  if (use.spatial || expr_reads_memory(condition)) return false;
+  bool used = false;
+  for (int i = 0; i < count; i++) {
+    used |= expr_uses(condition, loops[i].var);
+    analyzer_bind(analyzer, loops[i].var, loops[i].min, loops[i].extent);
+    map_put(&starts, loops[i].var, loops[i].min);
+  }
+  Expr *first = substitute_expr(context, condition, &starts);
+  if (!used || analyzer_prove(analyzer, first)) return false;
+  analyzer_assume(analyzer, expr_unary(context, EXPR_NOT, first));
+  return analyzer_prove(analyzer, expr_unary(context, EXPR_NOT, condition));
+}
+
+// When the conditions leave out all iterations of the reduction; NULL where this is not known to
+// happen.
+static Expr *all_left_out(Context *context, const Block *block, const ExprArray *conditions,
+                          const ReductionLoops *loops) {
+  const VarRange *ranges = loops->ranges.items;
+  Expr *found = NULL;
+  for (int i = 0; i < conditions->count; i++) {
+    Expr *one = conditions->items[i];
+    if (!condition_needs_first(context, block, one, ranges, loops->ranges.count)) continue;
+    one = expr_unary(context, EXPR_NOT, substitute_expr(context, one, &loops->starts));
+    found = found ? expr_binary(context, EXPR_OR, found, one) : one;
+  }
+  return found;
+}
+
+// Is the block in the first iteration of the loops of the reduction that are outside of the nest?
+static void push_first_outside(Context *context, const Block *block, const Map *starts,
+                               ExprArray *out) {
   for (int i = 0; i < block->var_count; i++) {
     const BlockVar *v = &block->vars[i];
     if (v->kind != ITER_REDUCTION) continue;
     Expr *at = expr_cast(context, v->var->type, substitute_expr(context, v->binding, starts));
     if (at == v->min || (at->op == EXPR_INT && expr_is_int(v->min, at->as.i))) continue;
-    array_push(&context->arena, &kept, expr_binary(context, EXPR_EQ, at, v->min));
+    array_push(&context->arena, out, expr_binary(context, EXPR_EQ, at, v->min));
   }
+}
+
+// Holds where the block's predicate holds for its spatial variables, and the reduction has not
+// begun outside of the nest. NULL where no init is left out.
+static Expr *init_predicate(const EmptyNest *nest, const Block *block) {
+  Context *context = nest->context;
+  ReductionLoops loops = reduction_loops(nest, block);
+  ExprArray all = {0}, kept = {0}, of_reduction = {0}, outside = {0};
+  expr_conjuncts(context, block->predicate, &all);
+  for (int i = 0; i < all.count; i++) {
+    ExprArray *list = uses_any(all.items[i], &loops) ? &of_reduction : &kept;
+    array_push(&context->arena, list, all.items[i]);
+  }
+  push_first_outside(context, block, &loops.starts, &outside);
+  if (nest->by_predicate) {
+    Expr *left_out = outside.count ? NULL : all_left_out(context, block, &of_reduction, &loops);
+    if (!left_out) return NULL;
+    array_push(&context->arena, &kept, left_out);
+  }
+  for (int i = 0; i < outside.count; i++) array_push(&context->arena, &kept, outside.items[i]);
   return expr_conjunction(context, &kept);
 }
 
@@ -80,11 +150,13 @@ static Stmt *init_block(const EmptyNest *nest, const Stmt *s) {
   Context *context = nest->context;
   const Block *block = s->as.block;
   if (!block->init || block->alloc_count || !only_reduces(block, nest->var)) return NULL;
+  if (nest->by_predicate && expr_is_true(block->predicate)) return NULL;
   if (uses_reduction(block, block->init)) return NULL;
-  Map starts = reduction_starts(nest, block);
+  Expr *predicate = init_predicate(nest, block);
+  if (!predicate) return NULL;
   Block *init = block_copy(context, block);
   init->name = str_format(context, "%s_init", block->name);
-  init->predicate = init_predicate(nest, block, &starts);
+  init->predicate = predicate;
   init->body = block->init;
   init->init = NULL;
   init->var_count = init->read_count = init->write_count = 0;
@@ -100,7 +172,7 @@ static Stmt *inits_below(EmptyNest *nest, Stmt *s);
 
 static Stmt *inits_in_loop(EmptyNest *nest, Stmt *s) {
   if (s->as.loop.kind == LOOP_THREAD) return NULL;
-  map_put(&nest->starts, s->as.loop.var, s->as.loop.min);
+  map_put(&nest->loops, s->as.loop.var, s);
   Stmt *body = inits_below(nest, s->as.loop.body);
   if (!body || !stmt_uses(body, s->as.loop.var)) return body;
   Stmt *loop = stmt_copy(nest->context, s);
@@ -138,17 +210,23 @@ static bool may_be_empty(const Stmt *s) {
   return s->as.loop.kind != LOOP_THREAD && (extent->op != EXPR_INT || extent->as.i <= 0);
 }
 
-Stmt *loop_empty_inits(Context *context, Stmt *loop) {
-  if (!may_be_empty(loop)) return NULL;
-  EmptyNest nest = {context, loop->as.loop.var, map_new(&context->arena)};
+// The nest of the inits, or NULL.
+static Stmt *init_nest(Context *context, Stmt *loop, bool by_predicate) {
+  EmptyNest nest = {context, loop->as.loop.var, map_new(&context->arena), by_predicate};
   Stmt *inits = inits_in_loop(&nest, loop);
   if (!inits || stmt_uses(inits, loop->as.loop.var)) return NULL;
-  Expr *extent = loop->as.loop.extent;
-  Expr *empty = extent->op == EXPR_INT
-                    ? expr_bool(context, true)
-                    : expr_binary(context, EXPR_LE, extent, expr_int(context, extent->type, 0));
-  inits = blocks_find_regions(context, stmt_renew(context, inits));
-  return stmt_if(context, empty, inits, NULL);
+  return blocks_find_regions(context, stmt_renew(context, inits));
+}
+
+Stmt *loop_empty_inits(Context *context, Stmt *loop) {
+  Stmt *left_out = init_nest(context, loop, true);
+  Stmt *inits = may_be_empty(loop) ? init_nest(context, loop, false) : NULL;
+  if (!inits) return left_out;
+  Expr *extent = loop->as.loop.extent, *empty = expr_bool(context, true);
+  if (extent->op != EXPR_INT)
+    empty = expr_binary(context, EXPR_LE, extent, expr_int(context, extent->type, 0));
+  inits = stmt_if(context, empty, inits, NULL);
+  return left_out ? stmt_seq(context, (Stmt *[]){left_out, inits}, 2) : inits;
 }
 
 static Stmt *state_inits(Rewriter *rewriter, Stmt *s) {
@@ -166,6 +244,7 @@ static bool find_init(Visitor *visitor, Stmt *s) {
 
 static bool find_empty_reduction(Visitor *visitor, Stmt *s) {
   bool *found = visitor->env;
+  if (s->kind == STMT_BLOCK) *found |= s->as.block->init && !expr_is_true(s->as.block->predicate);
   if (!*found && s->kind == STMT_FOR && may_be_empty(s))
     visit_stmt(&(Visitor){.env = found, .enter_stmt = find_init}, s->as.loop.body);
   return !*found;

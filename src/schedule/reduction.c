@@ -183,6 +183,24 @@ static Expr *conditions_between(const Decompose *d) {
   return all;
 }
 
+// The condition at the start of the reduction. Parts that are false there only where no iteration
+// is left are dropped: the init is the result then.
+static Expr *condition_at_start(const Decompose *d, Expr *condition) {
+  Context *context = d->schedule->context;
+  ExprArray all = {0}, kept = {0};
+  Array(VarRange) loops = {0};
+  for (int i = d->depth; i < d->path.count - 1; i++) {
+    const Stmt *s = d->path.items[i];
+    if (s->kind == STMT_FOR && !feeds(d->block, s->as.loop.var, false))
+      array_push(&context->arena, &loops, loop_range(s));
+  }
+  if (condition) expr_conjuncts(context, condition, &all);
+  for (int i = 0; i < all.count; i++)
+    if (!condition_needs_first(context, d->block, all.items[i], loops.items, loops.count))
+      array_push(&context->arena, &kept, all.items[i]);
+  return substitute_expr(context, expr_conjunction(context, &kept), &d->fresh);
+}
+
 // The nest of the init: new loops for those below that its variables use, and each reduction loop
 // at its start.
 static Stmt *init_nest(Decompose *d, Str name) {
@@ -211,8 +229,8 @@ static Stmt *init_nest(Decompose *d, Str name) {
     v.binding = substitute_expr(context, v.binding, &d->fresh);
     init->vars[init->var_count++] = v;
   }
-  init->predicate = substitute_expr(
-      context, condition_and(context, conditions_between(d), block->predicate), &d->fresh);
+  init->predicate =
+      condition_at_start(d, condition_and(context, conditions_between(d), block->predicate));
   init->body = block->init;
   divide_allocations(d, true, init);
   if (init_has_views(block)) {

@@ -113,6 +113,25 @@ def test_schedules_and_the_interpreter_give_reductions_of_nothing_their_init():
         assert pleat.verify(sch.mod, given) and pleat.verify(some_sums, given)
 
 
+@pytest.mark.parametrize("step", ["decompose_reduction", "rfactor", "three parts"])
+def test_conditions_that_leave_out_a_whole_reduction(step):
+    sch = pleat.tir.Schedule(some_sums)
+    i, k = sch.get_loops("C")
+    outer, inner = sch.split(k, [3, None] if step == "three parts" else [None, 4])
+    if step == "decompose_reduction":
+        sch.decompose_reduction("C", outer)
+        assert "T.where(0 <" not in sch.mod["main"].script()
+    elif step == "rfactor":
+        sch.rfactor(inner, 0)
+    built = pleat.build(sch.mod, cache=False)
+    for n in 0, 2, 5, 9:
+        c, d = np.full(3, 77, "float32"), np.full(1, 77, "float32")
+        given = np.ones((3, n), "float32"), np.array([1, 2], "int32")
+        built(*given, c, d)
+        assert np.array_equal(c, np.full(3, 2 + n)) and d[0] == 3 + 3 * (2 + n)
+        assert pleat.verify(sch.mod, dict(zip("AL", given)))
+
+
 def test_arrays_with_strides():
     run = pleat.build(product(5, 7, 3), cache=False)
     a, b = np.arange(15, dtype="float32").reshape(3, 5).T, np.ones((6, 14), "float32")[::2, ::2]
