@@ -246,10 +246,10 @@ static bool merge_parts(Analyzer *analyzer, Part *parts, int *count, bool conjun
       if (opposites(analyzer, &parts[i], &parts[j], conjunction)) return true;
       int which = stronger(analyzer, &parts[i], &parts[j], conjunction);
       if (!which) continue;
-      if (which < 0) parts[i] = parts[j];
-      memmove(&parts[j], &parts[j + 1], sizeof *parts * (size_t)(*count - j - 1));
+      int weaker = which < 0 ? i : j;
+      memmove(&parts[weaker], &parts[weaker + 1], sizeof *parts * (size_t)(*count - weaker - 1));
       (*count)--;
-      j = which < 0 ? i : j - 1;
+      j = which < 0 ? i : j - 1; // of the part that is at i now
     }
   return false;
 }

@@ -213,6 +213,7 @@ bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor
 // is 0.
 const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divisor,
                             const Form **rest);
+bool sum_may_shorten(const Form *f); // false: sum_shorten finds nothing
 const Form *sum_shorten(Analyzer *analyzer, const Form *f); // cancels terms with parts of others
 const Form *simple_truncation(Analyzer *analyzer, Expr *e); // NULL: as it is
 Expr *analyzer_simplify_condition(Analyzer *analyzer,

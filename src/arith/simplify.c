@@ -70,7 +70,9 @@ static const Form *simple_sum(Analyzer *analyzer, Expr *e) {
       if (r != f) f = r, i = -1;
     }
   bool is_sum = f && f->count + (f->constant != 0) > 1;
-  return is_sum && !analyzer_has_trait(analyzer, e, TRAIT_MEMORY) ? sum_shorten(analyzer, f) : f;
+  return is_sum && sum_may_shorten(f) && !analyzer_has_trait(analyzer, e, TRAIT_MEMORY)
+             ? sum_shorten(analyzer, f)
+             : f;
 }
 
 static const Form *simple_product(Analyzer *analyzer, Expr *e) {

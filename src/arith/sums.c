@@ -126,6 +126,20 @@ static const Form *undo_truncation(Analyzer *analyzer, const Form *f, Term t) {
   return r && length(analyzer, r) < length(analyzer, f) ? r : f;
 }
 
+static bool is_half(const Expr *e) {
+  return e->op == EXPR_FLOOR_DIV && expr_is_int(e->args[1], 2);
+}
+
+bool sum_may_shorten(const Form *f) {
+  int halves = 0;
+  for (int i = 0; i < f->count; i++) {
+    const Expr *e = f->terms[i].atom;
+    if (e->op == EXPR_MIN || e->op == EXPR_MAX || e->op == EXPR_TRUNC_DIV) return true;
+    halves += is_half(e);
+  }
+  return halves > 1;
+}
+
 const Form *sum_shorten(Analyzer *analyzer, const Form *f) {
   for (int i = 0; f && f->count > 0 && i < f->count; i++) {
     Term t = f->terms[i];
