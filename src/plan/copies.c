@@ -119,6 +119,21 @@ static LayoutSet best_copies(const Deliveries *d, double *cost) {
   return s.best_set;
 }
 
+// The same for one reader and a tensor that is no output: at most one copy is made.
+static LayoutSet best_copy(const Deliveries *d, double *cost) {
+  const double *cycles = d->cycles[0];
+  LayoutSet best = 0;
+  *cost = cycles[d->from];
+  for (int i = 0; i < d->count; i++) {
+    if (i == d->from || cycles[i] >= *cost) continue;
+    double with = planner_rewrite_cost(d->p, d->tensor, d->from, i) + cycles[i];
+    if (with >= *cost) continue;
+    *cost = with;
+    best = LAYOUT_SET_OF(i);
+  }
+  return best;
+}
+
 // ---- What the planner asks
 
 // The copies of a tensor, written in candidate `from`, that cost least together with what its
@@ -130,7 +145,9 @@ static LayoutSet copies_and_cost(const Planner *p, const int *choice, const bool
   Arena *scratch = &p->context->scratch;
   ArenaMark mark = arena_mark(scratch);
   Deliveries d = deliveries_of(p, choice, decided, tensor, from);
-  LayoutSet copies = d.readers || d.required ? best_copies(&d, cost) : 0;
+  LayoutSet copies = d.readers == 1 && !d.required ? best_copy(&d, cost)
+                     : d.readers || d.required     ? best_copies(&d, cost)
+                                                   : 0;
   arena_reset(scratch, mark);
   return copies;
 }

@@ -5,6 +5,8 @@
 // choices cost together, independently of the solver.
 #include "plan/internal.h"
 
+#include <math.h>
+
 int planner_written(const Planner *p, const int *choice, const StageTensor *tensor) {
   return tensor->producer ? planner_chosen(p, choice, tensor->producer)->output
                           : p->given[tensor->index];
@@ -27,8 +29,9 @@ int64_t planner_cost_of(const Planner *p, const int *choice) {
 
 typedef struct Greedy {
   const Planner *planner;
-  int *choice;   // by stage->index
-  bool *decided; // by stage->index
+  int *choice;                         // by stage->index
+  bool *decided;                       // by stage->index
+  double deliveries[PLAN_MAX_LAYOUTS]; // of the stage that is decided, by its output; NAN: unknown
 } Greedy;
 
 // The cost of delivering what the producers that are already decided write to the stage, or
@@ -77,16 +80,24 @@ static const Stage *separated_user(const Greedy *g, const StageTensor *tensor,
   return NULL;
 }
 
-// The cost of delivering what the stage writes to the users that are already decided, plus the cost
-// of separating a fused user that reads another layout.
-static double writing_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
+// The cost of delivering what the stage writes to the users that are already decided.
+static double delivery_cost(Greedy *g, const Stage *stage, int output) {
+  if (output < 0) return 0;
+  double *known = &g->deliveries[output];
+  if (isnan(*known))
+    *known = planner_delivery_cost(g->planner, g->choice, g->decided, stage->output, output);
+  return *known;
+}
+
+// The same, plus the cost of separating a fused user that reads another layout.
+static double writing_cost(Greedy *g, const Stage *stage, const StageChoice *c) {
   const Planner *p = g->planner;
   const StageTensor *tensor = stage->output;
   const Stage *user = separated_user(g, tensor, c);
   double separation = user ? p->choices[user->index].items[separated_choice(g, user)].cost -
                                  planner_chosen(p, g->choice, user)->cost
                            : 0;
-  return separation + planner_delivery_cost(p, g->choice, g->decided, tensor, c->output);
+  return separation + delivery_cost(g, stage, c->output);
 }
 
 // Is the stage in the way to compute an output that is usual?
@@ -162,6 +173,8 @@ static bool decide(Greedy *g, const Stage *stage) {
   const StageChoices *choices = &g->planner->choices[stage->index];
   double best = 0;
   bool found = false;
+  int layouts = g->planner->candidates[stage->output->index].count;
+  for (int i = 0; i < layouts; i++) g->deliveries[i] = NAN;
   for (int i = 0; i < choices->count; i++) {
     const StageChoice *c = &choices->items[i];
     if (!may_decide(g, stage, c) || (g->planner->tuned && !fits_records(g, stage, c))) continue;
@@ -181,8 +194,9 @@ static bool decide(Greedy *g, const Stage *stage) {
 
 static Assignment propagate(const Planner *p, bool backward) {
   int count = p->stages->stages.count;
-  Greedy g = {p, arena_array(&p->context->arena, int, count),
-              arena_array(&p->context->arena, bool, count)};
+  Greedy g = {.planner = p,
+              .choice = arena_array(&p->context->arena, int, count),
+              .decided = arena_array(&p->context->arena, bool, count)};
   for (int i = 0; i < count; i++) {
     const Stage *stage = p->stages->stages.items[backward ? count - 1 - i : i];
     if (!decide(&g, stage)) return (Assignment){0};
