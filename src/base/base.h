@@ -100,6 +100,11 @@ char *arena_vprintf(Arena *arena, const char *format, va_list args);
 #define array_last(a) ((a)->items[(a)->count - 1])
 void array_reserve(Arena *arena, void **items, int *capacity, int needed, size_t item_size);
 
+// Are the texts equal? Most texts that differ do so in their first characters.
+static inline bool text_equal(const char *a, const char *b) {
+  return *a == *b && strcmp(a, b) == 0;
+}
+
 typedef Array(int64_t) IntArray;
 typedef Array(void *) PtrArray;
 

@@ -52,14 +52,18 @@ const OpRow *op_at(int i) {
 }
 
 const OpRow *op_find(const char *name) {
-  for (int i = 0, count = op_count(); i < count; i++)
-    if (strcmp(op_at(i)->name, name) == 0) return op_at(i);
+  for (int f = 0; f < COUNT_OF(families); f++)
+    for (int i = 0, count = *families[f].count; i < count; i++)
+      if (text_equal(families[f].rows[i].name, name)) return &families[f].rows[i];
   return NULL;
 }
 
 const OpRow *op_find_onnx(const char *name) {
-  for (int i = 0, count = op_count(); i < count; i++)
-    if (op_at(i)->onnx && strcmp(op_at(i)->onnx, name) == 0) return op_at(i);
+  for (int f = 0; f < COUNT_OF(families); f++)
+    for (int i = 0, count = *families[f].count; i < count; i++) {
+      const OpRow *row = &families[f].rows[i];
+      if (row->onnx && text_equal(row->onnx, name)) return row;
+    }
   return NULL;
 }
 

@@ -530,7 +530,7 @@ static bool is_of(const OnnxRow *row, const char *domain) {
 const OnnxRow *onnx_row_find(const char *domain, const char *name) {
   for (int i = 0; i < COUNT_OF(tables); i++)
     for (const OnnxRow *row = tables[i]; row->name; row++)
-      if (strcmp(row->name, name) == 0 && is_of(row, domain)) return row;
+      if (text_equal(row->name, name) && is_of(row, domain)) return row;
   return NULL;
 }
 
