@@ -63,15 +63,11 @@ static bool is_single(AxisSet set) {
 }
 
 static int first_axis(AxisSet set) {
-  int axis = 0;
-  while (!(set & bit(axis))) axis++;
-  return axis;
+  return __builtin_ctz(set);
 }
 
 static int count_of(AxisSet set) {
-  int count = 0;
-  for (; set; set &= set - 1) count++;
-  return count;
+  return __builtin_popcount(set);
 }
 
 // Does the access read an axis of extent 1 at index 0?
@@ -394,8 +390,9 @@ static bool letters_from(const AxisLetters *l, const StageAxes *s, const TensorA
   const char *own = l->letters[access->tensor->index];
   for (int d = 0; d < access->tensor->buffer->rank; d++) {
     if (evidence_of(l, access, d) != evidence) continue;
-    for (int a = 0; a < axis_count(s); a++) {
-      if (!(access->uses[d] & bit(a)) || found[a]) continue;
+    for (AxisSet left = access->uses[d]; left; left &= left - 1) {
+      int a = first_axis(left);
+      if (found[a]) continue;
       if (evidence != SEVERAL_AXES && at[a] && at[a] != own[d]) return false;
       if (!at[a]) at[a] = own[d];
     }
@@ -451,8 +448,9 @@ static char kept_letter(const AxisLetters *l, const StageAxes *s, int d) {
 static char common_letter(const StageAxes *s, AxisSet axes, const char *at) {
   char letter = 0;
   if (axes & UNKNOWN_INDEX) return 0;
-  for (int a = 0; a < axis_count(s); a++) {
-    if (!(axes & bit(a)) || !at[a]) continue;
+  for (; axes; axes &= axes - 1) {
+    int a = first_axis(axes);
+    if (!at[a]) continue;
     if (letter && letter != at[a]) return 0;
     letter = at[a];
   }

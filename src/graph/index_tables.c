@@ -99,12 +99,21 @@ static Expr *compute_indices(Rewriter *rewriter, Expr *e) {
   return changed ? expr_load(s->context, e->as.buffer, indices, e->count) : e;
 }
 
+static bool reads_table(const Stage *stage) {
+  for (int i = 0; i < stage->reads.count; i++) {
+    const StageTensor *tensor = stage->reads.items[i];
+    if (tensor->data && tensor->buffer->type.code == TYPE_INT) return true;
+  }
+  return false;
+}
+
 void stage_graph_compute_tables(StageGraph *s) {
   bool changed = false;
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
     Rewriter rewriter = {.context = s->context, .env = s, .expr = compute_indices};
     if (stage_is_opaque(stage) || stage->te->program || stage->member_count) continue;
+    if (!reads_table(stage)) continue;
     Expr *value = rewrite_expr(&rewriter, stage->te->value);
     if (value == stage->te->value) continue;
     value = stage_simplify(s->context, stage->te, value);

@@ -41,24 +41,27 @@ static bool has_window(const WindowProduct *p, int axis) {
   return false;
 }
 
+static bool is_window(Context *context, const WindowProduct *p, int axis, int tap) {
+  return !has_window(p, axis) && !weighted_sum_moves_weight(&p->sum, axis) &&
+         weighted_sum_moves_weight(&p->sum, tap) && moves_as_sum(context, p, axis, tap);
+}
+
 static void find_windows(Context *context, WindowProduct *p) {
   const TeStage *te = p->sum.stage->te;
-  for (int r = te->axis_count; r < te->axis_count + te->reduce_count; r++)
+  for (int r = te->axis_count; r < te->axis_count + te->reduce_count; r++) {
+    int64_t taps = weighted_sum_extent(&p->sum, r);
+    if (taps < 3 || taps > WINDOW_MOST_TAPS) continue;
     for (int y = 0; y < te->axis_count && p->count < WINDOW_MOST; y++) {
-      TapWindow window = {.axis = y, .tap = r};
-      if (!expr_as_int(te->axes[y].extent, &window.outputs) ||
-          !expr_as_int(te->axes[r].extent, &window.taps) || window.taps < 3 ||
-          window.taps > WINDOW_MOST_TAPS || has_window(p, y) ||
-          weighted_sum_moves_weight(&p->sum, y) || !weighted_sum_moves_weight(&p->sum, r) ||
-          !moves_as_sum(context, p, y, r))
-        continue;
-      p->windows[p->count++] = window;
+      if (!is_window(context, p, y, r)) continue;
+      int64_t outputs = weighted_sum_extent(&p->sum, y);
+      p->windows[p->count++] = (TapWindow){.axis = y, .tap = r, .outputs = outputs, .taps = taps};
       break;
     }
+  }
 }
 
 bool window_product_of(StageGraph *s, Stage *stage, WindowProduct *out) {
-  *out = (WindowProduct){.count = 0};
+  out->count = 0;
   if (!weighted_sum_of(s, stage, &out->sum)) return false;
   find_windows(s->context, out);
   return out->count > 0;

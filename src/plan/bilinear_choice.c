@@ -333,7 +333,6 @@ static bool has_rows(const Choosing *c, const BlockProduct *p) {
 
 static bool has_form(Choosing *c, Stage *stage, SumForms *out) {
   StageGraph *s = c->planner.stages;
-  *out = (SumForms){.in_windows = false};
   out->in_windows = window_product_of(s, stage, &out->window);
   out->in_blocks = block_product_of(s, stage, &out->block) && has_whole_vectors(c, &out->block) &&
                    has_rows(c, &out->block);
@@ -359,7 +358,6 @@ PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
   c.planner.shapes = &shapes;
   if (options->accuracy.exact || options->policy == PLAN_NONE) return c.uses;
   stage_graph_find_constants(s);
-  find_kinds(&c);
   for (int i = 0; i < s->stages.count; i++) {
     SumForms forms;
     Stage *stage = s->stages.items[i];
@@ -367,6 +365,7 @@ PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
     if (stage->serves || stage->others.count || planner_constrains(options->constraints, stage) ||
         !has_form(&c, stage, &forms))
       continue;
+    if (!c.planner.kinds) find_kinds(&c); // before the first variant adds stages
     BilinearVariant *variant = choose_variant(&c, &forms);
     if (!variant || vanishing_sum_matters(s, stage)) continue;
     stage_graph_add_bilinear(s, stage, &variant->stages);
