@@ -30,6 +30,7 @@ ChoiceClasses planner_writer_classes(Arena *arena, const StageChoices *choices) 
     word_key_add(&key, (uint64_t)(c->output + 1) << 32 | flags);
     word_key_add(&key, (uint64_t)c->by);
     word_key_add(&key, map_key(c->whole));
+    word_key_add(&key, c->elementwise ? 0 : (uint64_t)c->row);
     word_key_add(&key, map_key(c->tuned));
     add_choice(&classes, &known, &key, choices, i);
   }
@@ -58,6 +59,7 @@ ChoiceClasses planner_reader_classes(Arena *arena, const StageChoices *choices, 
     key.count = 0;
     word_key_add(&key, (uint64_t)(c->reads[read] + 4) << 32 | flags);
     word_key_add(&key, fused ? map_key(c->host) : 0);
+    word_key_add(&key, fused && !c->elementwise ? (uint64_t)c->row : 0);
     word_key_add(&key, map_key(c->tuned));
     if (gathers) add_gathering(&key, c, read);
     add_choice(&classes, &known, &key, choices, i);

@@ -219,13 +219,21 @@ static double group_memory(const Combination *c, double written, bool again) {
   return cycles + planner_write_cost(p, written, moved);
 }
 
-static double group_cost(const Combination *c) {
+// The elements along which the last member runs in vectors.
+static int64_t row_of_group(const RowAxes *axes, bool across) {
+  bool vectors = axes->inner >= 0 && (axes->cuts[axes->inner] == 1) == across;
+  return vectors ? axes->inner_extent : 1;
+}
+
+// Sets the row in which stages run that are fused with the group.
+static double group_cost(const Combination *c, StageChoice *choice) {
   const Planner *p = c->planner;
   const Stage *stage = c->stage;
   const Layout *output = p->candidates[stage->output->index].items[c->choice.output].layout;
   set_member_layouts(c);
   RowCost cost = row_axes_cost(p->context, p->machine, c->rows->nests, c->rows->layouts,
                                stage->member_count, &c->rows->axes);
+  choice->row = row_of_group(&c->rows->axes, cost.across);
   bool again = bytes_at_once(c, cost.across) > (double)p->machine->l2_bytes;
   double memory = group_memory(c, planner_tensor_bytes(stage->output, output), again);
   return overlapped_cycles(p->machine, cost.cycles, memory) +
@@ -235,7 +243,7 @@ static double group_cost(const Combination *c) {
 // ---- Stages that read in any combination of layouts
 
 static double combination_cost(const Combination *c, StageChoice *choice) {
-  return c->stage->member_count ? group_cost(c) : reduction_cost(c, choice);
+  return c->stage->member_count ? group_cost(c, choice) : reduction_cost(c, choice);
 }
 
 static int matching_read(const Planner *p, const Stage *stage, int read, int output);
@@ -452,6 +460,7 @@ static BitSet different_hosts(const Planner *p, const StageChoices *hosts, int w
     key.count = 0;
     word_key_add(&key, map_key(host->whole));
     word_key_add(&key, host->elementwise);
+    word_key_add(&key, host->elementwise ? 0 : (uint64_t)host->row);
     void **place = map_place(&known, &key);
     if (!*place && !host->in_place) bit_set_add(&different, i);
     *place = (void *)host;

@@ -301,8 +301,8 @@ double planner_chain_arithmetic(const Planner *p, const Stage *stage) {
 }
 
 // The stage's own work. By itself it loads and stores vectors; fused with the producer of a tensor,
-// it has them in registers. Sets the length of the rows in which a kernel of elementwise stages
-// runs.
+// it has them in registers, in the rows of a group that the choice has. Sets the length of the rows
+// in which a kernel of elementwise stages runs.
 static KernelWork own_work(const Planner *p, const Stage *stage, StageChoice *choice) {
   const Nest *nest = planner_nest(p, stage);
   if (stage->te->transform) return (KernelWork){.operations = transform_cost(p, stage, choice)};
@@ -313,6 +313,8 @@ static KernelWork own_work(const Planner *p, const Stage *stage, StageChoice *ch
   RowDigits row = find_row(p, stage, choice);
   if (row.walk) points = (double)digits_extent(&(RowDigits){row.walk, 0});
   double steps = points / lanes, apart = 0;
+  if (!choice->elementwise && choice->row)
+    steps = points / (double)choice->row * nest_vector_steps(choice->row, (int64_t)lanes);
   if (choice->elementwise && row.walk) {
     choice->row = digits_extent(&row);
     rows = points / (double)choice->row;
@@ -364,6 +366,7 @@ void planner_set_elementwise_cost(Planner *p, const Stage *stage, StageChoice *c
   if (choice->elementwise) {
     set_composed_work(p, stage, choice, host);
   } else {
+    choice->row = host ? host->row : 0;
     choice->work = sum_of(before, own_work(p, stage, choice));
     choice->memory = memory + memory_cost(p, stage, choice);
   }

@@ -123,7 +123,8 @@ bool planner_hosts(const Planner *p, const StageChoice *from, const Stage *stage
   const StageTensor *tensor = stage->reads.items[read];
   const Stage *other = planner_taken_other(tensor->producer, from);
   if (from->output != user->reads[read] || from->in_place || (user->wants_tiles && !from->tiles) ||
-      user->elementwise != from->elementwise || user->host != from->whole)
+      user->elementwise != from->elementwise || user->host != from->whole ||
+      (!user->elementwise && user->row != from->row))
     return false;
   if (from->tuned || user->tuned) return planner_tuned_alike(from, user, read);
   return !tensor->producer->others.count ||

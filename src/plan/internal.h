@@ -67,7 +67,8 @@ typedef struct StageChoice {
                       // those of an equal stage
   const int *whole_reads;       // the candidate of each entry of whole->reads
   const Stage *host;            // `whole` of the producer's choice, with which the stage is fused
-  int64_t row;                  // elements in a loop of an elementwise kernel; 0: not known
+  int64_t row;                  // elements in a loop of an elementwise kernel or of a group; 0:
+                                // not known
   const Strategies *strategies; // those that the cost of a reduction assumes; NULL: no reduction
   const TunedKernel *tuned;     // the kernel that the stage is part of; NULL: no record is used
   bool inner;                   // the output is in memory inside of this kernel only

@@ -53,7 +53,8 @@ bool planner_agree(const StageChoice *c, int other, const StageChoice *o) {
   if (c->by != other + 1) return o->absent;
   return !o->absent && c->output == o->output && c->tiles == o->tiles &&
          c->in_place == o->in_place && c->tuned == o->tuned && c->inner == o->inner &&
-         c->elementwise == o->elementwise && c->whole == o->whole;
+         c->elementwise == o->elementwise && c->whole == o->whole &&
+         (c->elementwise || c->row == o->row);
 }
 
 // ---- Readers in one plan

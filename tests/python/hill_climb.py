@@ -78,9 +78,9 @@ def requests_of(model, random):
                 yield "desired_layouts", f"{node.name}:{operand}={tag}"
 
 
-def cost_of(model, requests=()):
+def cost_of(model, requests=(), cpu=None):
     """The predicted cycles, or None where the requests cannot be met."""
-    options = {"keep_layouts": [], "desired_layouts": {}}
+    options = {"keep_layouts": [], "desired_layouts": {}, "cpu": cpu}
     for option, text in requests:
         if option in ("policy", "accuracy"):
             options[option] = text
@@ -100,11 +100,11 @@ def cost_of(model, requests=()):
 class Climb:
     """The search on one model; `found` are the cheapest requests that cost less than the plan."""
 
-    def __init__(self, model, seed, most, combinations):
-        self.model = named(model)
+    def __init__(self, model, seed, most, combinations, cpu=None):
+        self.model, self.cpu = named(model), cpu
         self.bytes = self.model.SerializeToString()
         self.random = np.random.default_rng(seed)
-        plan = pleat.plan(self.bytes)
+        plan = pleat.plan(self.bytes, cpu=cpu)
         self.cost, self.optimal = plan["cost"], plan["optimal"]
         allowed = max(self.cost * ROUNDING, CYCLES_OF_A_STAGE * (len(model.graph.node) + 1))
         self.cheapest, self.found, self.tried = self.cost - allowed, None, 0
@@ -116,7 +116,7 @@ class Climb:
         self.combine(combinations)
 
     def try_requests(self, requests):
-        cost = cost_of(self.bytes, requests)
+        cost = cost_of(self.bytes, requests, self.cpu)
         self.tried += 1
         if cost is not None and cost < self.cheapest:
             self.cheapest, self.found = cost, list(requests)
@@ -172,13 +172,14 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most", type=int, default=200, help="requests tried alone")
     parser.add_argument("--combinations", type=int, default=50)
+    parser.add_argument("--cpu", help="the level of processor that is planned for")
     options = parser.parse_args()
     cheaper = tried = 0
     for name, model in models_of(options):
         if model is None:
             continue
         try:
-            climb = Climb(model, options.seed, options.most, options.combinations)
+            climb = Climb(model, options.seed, options.most, options.combinations, options.cpu)
         except pleat.PleatFault as error:
             print(f"{name}: {error}", flush=True)
             cheaper += 1
