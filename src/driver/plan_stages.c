@@ -184,6 +184,35 @@ static PlannedStages *try_without(Planning *g, Avoided avoided) {
   return made;
 }
 
+static bool is_kept(const Avoided *avoided, int tensor) {
+  return avoided->kept.words && bit_set_has(&avoided->kept, tensor);
+}
+
+// Is a plan that avoids these decisions the plan that was made? The decisions that are avoided in
+// addition were then not made for it.
+static bool same_decisions(const PlannedStages *made, unsigned decisions) {
+  const unsigned known = DECISION_TURN | DECISION_MOVE_ROWS | DECISION_BYTES;
+  unsigned other = made->avoided.decisions, more = decisions & ~other;
+  if (other & ~decisions) return false;
+  return !more || (!(more & ~known) && made->stages && !(made->stages->decided & more));
+}
+
+// Was a plan made that avoids the same?
+static bool was_made(const Planning *g, const Avoided *avoided, int tensors) {
+  for (int i = 0; i < g->count; i++) {
+    const Avoided *other = &g->made[i].avoided;
+    bool same = same_decisions(&g->made[i], avoided->decisions);
+    for (int k = 0; same && k < tensors; k++) same = is_kept(other, k) == is_kept(avoided, k);
+    if (same) return true;
+  }
+  return false;
+}
+
+static void try_decisions(Planning *g, unsigned decisions) {
+  Avoided avoided = {.decisions = decisions};
+  if (may_try(g) && !was_made(g, &avoided, 0)) try_without(g, avoided);
+}
+
 // Tries the best plan with groups that begin with a later reduction too. This comes last, since
 // such groups make the problem larger and rarely gain anything.
 static void try_later_groups(Planning *g) {
@@ -194,10 +223,6 @@ static void try_later_groups(Planning *g) {
 
 static bool is_decided(const StageTensor *tensor) {
   return tensor->decided && !tensor->data && !tensor->kept;
-}
-
-static bool is_kept(const Avoided *avoided, int tensor) {
-  return avoided->kept.words && bit_set_has(&avoided->kept, tensor);
 }
 
 // Each thing that a plan may do without has a number: first the inlining of each tensor, then each
@@ -221,17 +246,6 @@ static Avoided avoiding(const Planning *g, const PlannedStages *from, int number
   if (number >= tensors) avoided.decisions |= 1u << (number - tensors);
   if (instead >= tensors) avoided.decisions &= ~(1u << (instead - tensors));
   return avoided;
-}
-
-// Was a plan made that avoids the same?
-static bool was_made(const Planning *g, const Avoided *avoided, int tensors) {
-  for (int i = 0; i < g->count; i++) {
-    const Avoided *other = &g->made[i].avoided;
-    bool same = other->decisions == avoided->decisions;
-    for (int k = 0; same && k < tensors; k++) same = is_kept(other, k) == is_kept(avoided, k);
-    if (same) return true;
-  }
-  return false;
 }
 
 static void avoid_cheaper(Planning *g, const PlannedStages *from, int start);
@@ -324,9 +338,8 @@ Plan *program_plan_stages(Program *p) {
   unsigned also = first->avoided.decisions;
   g.decisions = all;
   g.most_stages = MOST_STAGES;
-  for (unsigned left = all; left && may_try(&g); left &= left - 1)
-    try_without(&g, (Avoided){.decisions = also | (left & -left)});
-  if (all & (all - 1) && may_try(&g)) try_without(&g, (Avoided){.decisions = also | all});
+  for (unsigned left = all; left; left &= left - 1) try_decisions(&g, also | (left & -left));
+  if (all & (all - 1)) try_decisions(&g, also | all);
   if (all) avoid_cheaper(&g, first, 0);
   if (all && g.best->avoided.decisions) avoid_cheaper(&g, g.best, 0);
   if (tried != all) try_later_groups(&g);
