@@ -116,6 +116,36 @@ def test_passes_in_a_sequence():
     assert "R.nn.softmax" in text and "R.nn.conv2d" not in text
 
 
+def test_operators_become_what_functions_make_of_them():
+    np = pytest.importorskip("numpy")
+    module = from_source("""
+@R.function
+def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((4, 3, 2, 1), "float32")):
+    a = R.add(x, y)
+    return R.nn.relu(R.add(a, R.const(1.5, "float32")))
+""")
+    module = module if isinstance(module, pleat.IRModule) else pleat.IRModule({"main": module})
+    seen = []
+
+    def swapped(bb, call):
+        seen.append([argument.shape if isinstance(argument, relax.Var) else None for argument in call.args])
+        if len(seen) > 1:
+            return relax.op.subtract(call.args[0], call.args[1])
+        difference = bb.emit_te(pleat.topi.subtract, call.args[1], call.args[0])
+        return bb.call_te(pleat.topi.multiply, difference, difference)
+
+    legal = relax.transform.LegalizeOps({"relax.add": swapped}, skip_ops=["relax.nn.relu"])(module)
+    text = legal.script()
+    assert seen[0] == [(2, 3), (4, 3, 2, 1)] and "R.nn.relu" in text and "R.subtract" not in text
+    x, y = (np.random.default_rng(i).standard_normal(s, "float32") for i, s in enumerate(((2, 3), (4, 3, 2, 1))))
+    np.testing.assert_allclose(pleat.compile(legal)(x, y), np.maximum((y - x) ** 2 - 1.5, 0), rtol=1e-6)
+
+    def untyped(bb, call):
+        return bb.emit_te(pleat.topi.add, bb.emit(relax.op.negative(call.args[0])), call.args[1])
+    with pytest.raises(pleat.PleatError, match="is not known while operators are replaced"):
+        relax.transform.LegalizeOps({"relax.add": untyped})(module)
+
+
 def test_alter_op_impl():
     def blocks(n, c):
         return n, c // 4, c % 4

@@ -50,8 +50,12 @@ def number_type(struct_info):
     return found and (found[1] or found[2])
 
 
-class _Sizes(dict):
-    """The variables of sizes by their names, which are made when they are first used."""
+class Sizes(dict):
+    """The variables of sizes by their names, which are made when they are first used: the names in the text
+    of an extent."""
+
+    def __init__(self):
+        super().__init__(T=_EXTENTS)
 
     def __missing__(self, name):
         self[name] = Size(name, "int64")
@@ -64,7 +68,7 @@ def emitted_in_script(types, func, *args, primfunc_name_hint=None, **options):
     types: the element type and the extents of each name of the script, and None as the extents of a
     number or size"""
     from pleat import te
-    sizes = _Sizes(T=_EXTENTS)
+    sizes = Sizes()
 
     def operand(value):
         dtype, extents = types.get(text_of(value)) or (None, None)

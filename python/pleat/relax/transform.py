@@ -34,9 +34,19 @@ def _refuse(name, **arguments):
 
 
 def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False):
-    """Makes calls of tensor programs of all operators but those of the list skip_ops."""
-    _refuse("LegalizeOps", customize_legalize_map=customize_legalize_map)
-    return _pass("LegalizeOps", skip_ops=skip_ops)
+    """Makes calls of tensor programs of all operators but those of the list skip_ops.
+
+    customize_legalize_map: by the name of an operator, a function of a BlockBuilder and a relax.Call that
+        gives the expression which takes the place of the call, such as bb.call_te(…)"""
+    if not customize_legalize_map:
+        return _pass("LegalizeOps", skip_ops=skip_ops)
+
+    def run(module, context):
+        from pleat.relax.legalize import legalized_by
+        skipped = {str(name) for name in skip_ops or ()}
+        rules = {str(name): rule for name, rule in customize_legalize_map.items() if str(name) not in skipped}
+        return _pass("LegalizeOps", skip_ops=skip_ops)(legalized_by(Normalize()(module), rules))
+    return Pass("LegalizeOps", run)
 
 
 def Normalize():
