@@ -165,6 +165,13 @@ static bool gets_second_reader(const Stage *through) {
   return through->output->is_output && tensor->producer && tensor->users.count == 1;
 }
 
+// Can the moves cancel? The tensors before and behind both then have the same shape, unless one of
+// the moves is a copy.
+static bool may_cancel(const Stage *stage, const Stage *producer, const ElementMove *inner) {
+  return stage_is_copy(producer) ||
+         buffer_same_shape(inner->load->as.buffer, stage->output->buffer);
+}
+
 // Lets the stage read what its producer reads, when both are moves. Two plain loads are left to
 // stage_graph_inline_views unless they cancel, or the producer is a copy, which is left of others
 // that did: those around them may cancel too. With `cancel`, only what cancels is composed.
@@ -177,13 +184,15 @@ static bool compose_with_producer(StageGraph *s, Stage *stage, bool cancel) {
   if (!producer || tensor->kept || !read_move(producer, &inner) || gets_second_reader(producer))
     return false;
   if (cancel && outer.inside) return false;
+  bool must_cancel = cancel || (!outer.inside && !inner.inside);
+  if (must_cancel && !may_cancel(stage, producer, &inner)) return false;
   Domain d = domain_of(s->context, stage->te);
   Expr *value = composed(&d, &outer, &inner, producer->te);
   if (!value || expr_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) return false;
   bool through_copy = stage_is_copy(producer);
   bool whole = value->op == EXPR_LOAD && buffer_same_shape(value->as.buffer, stage->output->buffer);
   bool cancels = through_copy || (whole && is_identity(&d, value->args, value->count));
-  if ((cancel || (!outer.inside && !inner.inside)) && !cancels) return false;
+  if (must_cancel && !cancels) return false;
   TeStage *te = te_with_value(s->context, stage->te, value);
   if (!through_copy) te->outside = NULL; // it was about the tensor between the two
   stage->te = te;
