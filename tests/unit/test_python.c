@@ -175,14 +175,23 @@ static void test_other_python_is_skipped(void **state) {
               "print(f'{x}', end='')\n"
               "@T.prim_func\ndef kept(): pass\n"
               "if __name__ == '__main__':\n    main()\n"
-              "@I.ir_module\nclass M:\n    def helper(self): return 1\n    @R.function\n    def "
-              "g(): pass\n",
+              "@I.ir_module\nclass M:\n    @R.function\n    def g(): pass\n",
               PY_DEFINITIONS,
               " (import (key x x)) (assign = N 3) (do (call print '{x}' (key end '')))"
               " (def kept (list (get prim_func T)) (list) _ (suite (pass)))"
               " (class M (list (get ir_module I)) _ (suite (def g (list (get function R)) (list) _"
               " (suite (pass)))))",
               0);
+}
+
+static void test_functions_of_modules_have_decorators(void **state) {
+  (void)state;
+  expect_file(
+      "@I.ir_module\nclass M:\n    def helper(x): pass\n    @R.function\n    def g(): pass\n",
+      PY_DEFINITIONS,
+      " (class M (list (get ir_module I)) _ (suite (def g (list (get function R)) (list) _"
+      " (suite (pass)))))",
+      1);
 }
 
 static void expect_arguments(const char *call, const char *signature, const char *expected) {
@@ -245,6 +254,7 @@ int main(void) {
       cmocka_unit_test(test_statements),
       cmocka_unit_test(test_mistakes_do_not_hide_what_follows),
       cmocka_unit_test(test_other_python_is_skipped),
+      cmocka_unit_test(test_functions_of_modules_have_decorators),
       cmocka_unit_test(test_arguments),
       cmocka_unit_test(test_positions_cover_the_text),
   };
