@@ -106,6 +106,8 @@ Stmt *blocks_find_regions(Context *context, Stmt *s);
 // The inits of blocks that a loop of their reduction leaves out when it has no iterations, or when
 // a condition leaves out all of them, under these conditions; NULL where there are none.
 Stmt *loop_empty_inits(Context *context, Stmt *loop);
+// A loop without iterations becomes such inits, or nothing.
+Stmt *loop_left_out(Context *context, Stmt *loop);
 // Loops of the block's reduction, and a condition on them and on no loop of its spatial variables:
 // may it be false in their first iteration, and is it then false in all?
 bool condition_needs_first(Context *context, const Block *block, Expr *condition,

@@ -229,6 +229,11 @@ Stmt *loop_empty_inits(Context *context, Stmt *loop) {
   return left_out ? stmt_seq(context, (Stmt *[]){left_out, inits}, 2) : inits;
 }
 
+Stmt *loop_left_out(Context *context, Stmt *loop) {
+  Stmt *inits = loop_empty_inits(context, loop);
+  return inits ? inits : stmt_nothing(context);
+}
+
 static Stmt *state_inits(Rewriter *rewriter, Stmt *s) {
   Stmt *inits = s->kind == STMT_FOR ? loop_empty_inits(rewriter->context, s) : NULL;
   if (!inits) return NULL;

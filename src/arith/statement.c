@@ -82,7 +82,7 @@ static Stmt *pass_loop(Pass *pass, Stmt *s) {
   next.as.loop.extent = pass_expr(pass, s->as.loop.extent);
   int64_t extent;
   bool constant = expr_as_int(next.as.loop.extent, &extent);
-  if (constant && extent <= 0) return stmt_nothing(pass->context);
+  if (constant && extent <= 0) return loop_left_out(pass->context, changed(pass, s, &next));
   if (constant && extent == 1 && is_plain_loop(s))
     return pass_stmt(pass, put_for_var(pass, s->as.loop.body, s->as.loop.var, next.as.loop.min));
   bool keep = s->as.loop.kind == LOOP_THREAD;

@@ -28,8 +28,8 @@ static Stmt *shorter_branch(Context *context, Stmt *s) {
 }
 
 static bool is_idle_loop(const Stmt *s) {
-  bool is_empty = expr_is_int(s->as.loop.extent, 0) || stmt_is_nothing(s->as.loop.body);
-  return is_empty && expr_is_pure(s->as.loop.min) && expr_is_pure(s->as.loop.extent);
+  return stmt_is_nothing(s->as.loop.body) && expr_is_pure(s->as.loop.min) &&
+         expr_is_pure(s->as.loop.extent);
 }
 
 // The extent is not positive, by what is known of loops, lets and conditions around.
@@ -103,7 +103,7 @@ static Stmt *enter_with_facts(Rewriter *rewriter, Stmt *s) {
   }
   if (s->kind != STMT_FOR && s->kind != STMT_LET) return NULL;
   if (s->kind == STMT_FOR && never_runs(rewriter->context, analyzer, s))
-    return stmt_nothing(rewriter->context);
+    return loop_left_out(rewriter->context, s);
   int mark = analyzer_mark(analyzer);
   if (s->kind == STMT_FOR)
     analyzer_bind(analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);

@@ -2,6 +2,7 @@
 # used, stores of what is there. A call may have an effect, and so may a condition that has one.
 # RUN: pleat opt %s --func f --pass remove_no_ops --verify-each | sed -n "/def f/,/^$/p"
 # RUN: pleat opt %s --pass remove_no_ops | sed -n "/def g/,\$p"
+# RUN: pleat opt %s --func without_elements --pass simplify_loops --verify-each | grep -c "= T.float32(9.0)"
 from tvm.script import tir as T
 
 
@@ -80,3 +81,14 @@ def never(A: T.Buffer((16,), "int32"), n: T.int32):
     if n < 5:
         for i in range(n - 4):
             A[i] = 7
+
+
+# The init of a reduction without elements stays.
+@T.prim_func
+def without_elements(A: T.Buffer((3, 7), "float32"), C: T.Buffer((3,), "float32")):
+    for k, i in T.grid(0, 3):
+        with T.block("product"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(9)
+            C[vi] = C[vi] * A[vi, vk]
