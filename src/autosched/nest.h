@@ -149,9 +149,10 @@ int64_t tile_reduction_block(const HostMachine *machine, const Nest *nest, int a
 // ---- Rows: a reduction in vectors along an axis of its own -----------------------------------
 
 // The longest axis of the reduction along which every operand that moves is contiguous, or -1 when
-// there is none, and the number of values taken at a time, which is up to four vectors.
+// there is none, and the number of values taken at a time: up to four vectors, as many as registers
+// hold the partial results of when so many rows are computed together.
 int rows_vector_axis(Context *context, const HostMachine *machine, const Nest *nest,
-                     const NestLayouts *layouts, int *width);
+                     const NestLayouts *layouts, int64_t together, int *width);
 // The number of rows computed at a time: several when an operand does not move with the last of the
 // rows' axes, and the output is row-major (NULL).
 int64_t rows_together(const HostMachine *machine, const Nest *nest, const Layout *output);

@@ -5,6 +5,7 @@
 
 enum {
   ROW_VECTORS = 4, // rows_across: the most vectors of rows that are computed together
+  OPERAND_REGISTERS = 2,
   MOST_PLACES = 64 // of a window, at which its steps are counted
 };
 
@@ -38,13 +39,22 @@ static int lanes_along(Context *context, const Nest *nest, const NestLayouts *la
   return 0;
 }
 
+// The most vectors of partial results that each of the rows has. Without enough registers for all
+// of them and for the operands, they would be stored and loaded again at each step.
+static int most_vectors(const HostMachine *machine, int64_t together) {
+  int most = cost_model_of(machine)->most_row_vectors,
+      registers = machine->vector_registers - OPERAND_REGISTERS;
+  while (most > 1 && most * together > registers) most /= 2;
+  return most;
+}
+
 int rows_vector_axis(Context *context, const HostMachine *machine, const Nest *nest,
-                     const NestLayouts *layouts, int *width) {
+                     const NestLayouts *layouts, int64_t together, int *width) {
   int best = -1, lanes = machine_lanes(machine, nest->output->type);
   for (int a = nest->spatial_count; a < nest->axis_count && lanes > 1; a++) {
     if (best >= 0 && nest->axes[a].extent <= nest->axes[best].extent) continue;
-    int most = lanes_along(context, nest, layouts, a, lanes,
-                           lanes * cost_model_of(machine)->most_row_vectors);
+    int most =
+        lanes_along(context, nest, layouts, a, lanes, lanes * most_vectors(machine, together));
     if (!most) continue;
     best = a;
     *width = most;
@@ -74,18 +84,33 @@ static double bytes_moved(const Nest *nest, const NestRead *read) {
   return MIN_OF(bytes, nest_buffer_bytes(read->buffer));
 }
 
+// How many values of the axis in a row read the same elements: all of them when the read does not
+// depend on the axis, one when it moves with it, and the size of the groups in which it does.
+static double repeats_along(const Nest *nest, const NestRead *read, int axis) {
+  double extent = (double)nest->axes[axis].extent, repeats = extent;
+  for (int d = 0; d < read->buffer->rank; d++) {
+    if (!nest_moves(read, d, axis)) continue;
+    bool grouped = read->linear[d] && !read->coefficient[d][axis];
+    repeats = MIN_OF(repeats, grouped ? (double)read->group_size[d] : 1);
+  }
+  return repeats;
+}
+
 // The cycles that wait for memory beyond the first cache: an operand that does not fit the first
 // cache is read again in each iteration of the axes outside the outermost axis that moves it.
 static double rows_memory(const HostMachine *machine, const Nest *nest) {
   double cycles = 0;
   for (int i = 0; i < nest->read_count; i++) {
     const NestRead *read = &nest->reads[i];
-    double size = bytes_moved(nest, read), again = 1;
+    double size = bytes_moved(nest, read), again = 1, parts = 1;
     for (int a = 0; a < nest->spatial_count; a++) {
-      if (nest->axes[a].extent > 1 && nest_depends(read, a)) break;
-      again *= (double)nest->axes[a].extent;
+      double repeats = repeats_along(nest, read, a), extent = (double)nest->axes[a].extent;
+      if (repeats == 1 && extent > 1) break;
+      again *= repeats;
+      parts *= extent / repeats;
     }
-    double bytes = size * (size > (double)machine->l1_bytes ? again : 1);
+    size /= parts;
+    double bytes = parts * size * (size > (double)machine->l1_bytes ? again : 1);
     cycles += memory_cycles(machine, bytes, memory_level(machine, size), MEMORY_FEED);
   }
   return cycles;
@@ -185,7 +210,8 @@ static double rows_of(const Nest *nest) {
 double rows_cycles(Context *context, const HostMachine *machine, const Nest *nest,
                    const NestLayouts *layouts) {
   double tail, rows = rows_of(nest);
-  int width, axis = rows_vector_axis(context, machine, nest, layouts, &width);
+  int width, axis = rows_vector_axis(context, machine, nest, layouts,
+                                     rows_together(machine, nest, layouts->output), &width);
   return axis < 0 ? -1 : rows * row_cycles(machine, nest, layouts, axis, width, rows, &tail);
 }
 
@@ -276,7 +302,8 @@ static BlockCost block_cost(const RowCosting *r, const Nest *nest, const NestLay
   bool reduces = nest->axis_count > nest->spatial_count;
   if (reduces && !across) {
     BlockCost scalar = {.cycles = nest->points * r->costs->scalar_cycles}, cost = scalar;
-    int width, axis = rows_vector_axis(r->context, r->machine, nest, layouts, &width);
+    int width, axis = rows_vector_axis(r->context, r->machine, nest, layouts,
+                                       rows_together(r->machine, nest, layouts->output), &width);
     double rows = rows_of(nest);
     if (axis >= 0)
       cost.cycles = rows * row_cycles(r->machine, nest, layouts, axis, width, rows, &cost.tail);

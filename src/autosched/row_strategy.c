@@ -93,7 +93,7 @@ static const NestAxis *lanes_axis(const Rows *r, BlockRef block, Nest *nest, int
   NestLayouts layouts;
   if (!nest_of_block(s->context, schedule_block(s->sch, block), nest)) return NULL;
   layouts_of(r, nest, &layouts);
-  int axis = rows_vector_axis(s->context, s->machine, nest, &layouts, width);
+  int axis = rows_vector_axis(s->context, s->machine, nest, &layouts, r->together, width);
   return axis < 0 ? NULL : &nest->axes[axis];
 }
 
@@ -312,7 +312,7 @@ static bool vectorise_combined(Rows *r, BlockRef block, const LoopRefs *loops, i
   order[n++] = first[lanes_at];
   TRY(schedule_reorder(s->sch, order, n));
   TRY(schedule_decompose_reduction(s->sch, block, order[spatial], &init));
-  if (r->together > 1) TRY(schedule_unroll(s->sch, first[r->count - 1]));
+  if (r->together > 1) TRY(schedule_unroll(s->sch, order[r->count - 1]));
   return vector_loop(r, first[lanes_at]);
 }
 
