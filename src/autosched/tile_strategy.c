@@ -82,31 +82,41 @@ typedef struct Aligning {
   AlignedLoops *out;
 } Aligning;
 
-// Splits the next loop, which runs over several dimensions from `d` on. Returns the number of
-// dimensions, or 0 when they do not divide the loop.
-static int split_loop(Aligning *a, int d, int64_t extent) {
-  int64_t factors[2 * TE_MAX_RANK] = {0}, rest = extent;
-  LoopRef parts[2 * TE_MAX_RANK];
-  int count = 0;
-  for (; d + count < a->rank && rest > 1; count++) {
-    if (rest % a->extents[d + count]) return 0;
-    rest /= a->extents[d + count];
-    if (count) factors[count] = a->extents[d + count];
+// Finds the fewest loops from the next one on, and the fewest dimensions from `d` on, that have
+// equally many elements. Sets *factors to the extents of the dimensions. False when there are none.
+static bool match_loops(const Aligning *a, int d, int64_t *factors, int *loops, int *dimensions) {
+  int64_t run = autosched_loop_extent(a->s, a->loops.items[a->next]), size = a->extents[d];
+  *loops = *dimensions = 1;
+  factors[0] = size;
+  while (run != size) {
+    if (run > size) {
+      if (d + *dimensions == a->rank) return false;
+      factors[*dimensions] = a->extents[d + *dimensions];
+      size *= factors[(*dimensions)++];
+    } else {
+      if (a->next + *loops == a->loops.count) return false;
+      run *= autosched_loop_extent(a->s, a->loops.items[a->next + (*loops)++]);
+    }
   }
-  if (rest > 1 || !schedule_split(a->s->sch, a->loops.items[a->next++], factors, count, parts))
-    return 0;
-  for (int i = 0; i < count; i++) a->out->of_dimension[d + i] = parts[i];
-  return count;
+  return true;
 }
 
-// Fuses the next loops, which together run over dimension `d`.
-static bool fuse_loops(Aligning *a, int d) {
-  int64_t extent = 1;
-  int first = a->next;
-  for (; a->next < a->loops.count && extent < a->extents[d]; a->next++)
-    extent *= autosched_loop_extent(a->s, a->loops.items[a->next]);
-  return extent == a->extents[d] && schedule_fuse(a->s->sch, a->loops.items + first,
-                                                  a->next - first, &a->out->of_dimension[d]);
+// Makes loops over the dimensions from `d` on of the next loops, which run over them together.
+// Returns the number of dimensions, or 0 when there are no such loops.
+static int match_dimensions(Aligning *a, int d) {
+  int64_t factors[2 * TE_MAX_RANK];
+  LoopRef loop = a->loops.items[a->next];
+  int loops, dimensions;
+  Schedule *sch = a->s->sch;
+  if (!match_loops(a, d, factors, &loops, &dimensions) ||
+      (loops > 1 && !schedule_fuse(sch, a->loops.items + a->next, loops, &loop)))
+    return 0;
+  a->next += loops;
+  factors[0] = 0; // what the others leave
+  a->out->of_dimension[d] = loop;
+  bool split =
+      dimensions == 1 || schedule_split(sch, loop, factors, dimensions, a->out->of_dimension + d);
+  return split ? dimensions : 0;
 }
 
 static bool align_loops(Aligning *a) {
@@ -119,11 +129,8 @@ static bool align_loops(Aligning *a) {
       d++;
     } else if (extent == 1 && a->next < a->loops.count) {
       a->out->others[a->out->other_count++] = a->loops.items[a->next++];
-    } else if (extent < a->extents[d]) {
-      TRY(fuse_loops(a, d));
-      d++;
     } else {
-      int count = split_loop(a, d, extent);
+      int count = a->next < a->loops.count ? match_dimensions(a, d) : 0;
       if (!count) return false;
       d += count;
     }

@@ -84,6 +84,20 @@ def long_windows():
     return b.model(b("Relu", y), z, both)
 
 
+def grouped_products():
+    """Channels in groups at each place, with the rows of a group far apart."""
+    b = Builder(x=[1, 29, 192])
+    y = b("Conv", b("Transpose", "x", perm=[0, 2, 1]), b.weight(52, 48, 1), b.weight(52), group=4)
+    return b.model(b("Relu", y))
+
+
+def rows_cut_elsewhere():
+    """Products whose rows are reshaped into rows of another length, which does not divide theirs."""
+    b = Builder(x=[1, 7, 24])
+    y = b("Add", b("MatMul", "x", b.weight(24, 54)), b.weight(54))
+    return b.model(b("Reshape", y, b.constant([42, 9, 1])), b("Reshape", y, b.constant([3, 18, 7])))
+
+
 def one_pixel():
     b = Builder(x=[3, 13, 1, 1])
     return b.model(b.conv(b("Relu", b.conv("x", 13, 9)), 9, 17, 1))
@@ -278,12 +292,22 @@ def places_of_extremes():
                    b("ArgMax", b("Squeeze", "x", b.constant([0])), axis=0))
 
 
-CASES = [all_ones, one_channel, long_windows, one_pixel, coprime, transposed_between, mean_then_conv,
+CASES = [all_ones, one_channel, long_windows, grouped_products, rows_cut_elsewhere, one_pixel,
+         coprime, transposed_between, mean_then_conv,
          squeeze_then_dense, flatten_image_then_dense, broadcasts, two_layouts_meet, reductions,
          standardised_weights, own_transpose_rank3, concat_of_two, padding_then_extremes, constants_everywhere,
          constants_of_many_sizes, scalar_input, pools, depthwise, batched_products, concat_of_many,
          transformer, scalar_outputs, places_of_extremes]
 CASES += [pytest.param(odd_channels(c), id=f"channels_{c}") for c in (3, 9, 13, 15, 17, 91)]
+
+
+def test_cut_rows_are_vectorised(tmp_path):
+    b = Builder(x=[1, 7, 24])
+    y = b("Reshape", b("MatMul", "x", b.weight(24, 54)), b.constant([42, 9, 1]))
+    onnx.save(b.model(y), tmp_path / "case.onnx")
+    done = subprocess.run([PLEAT, "plan", str(tmp_path / "case.onnx"), "--schedules"], check=True,
+                          capture_output=True, text=True)
+    assert "sch.vectorize" in done.stdout and "not vectorised" not in done.stdout
 
 
 def run_pleat(path, feeds, folder, *options):
