@@ -7,11 +7,11 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum {
   FIRST_CHUNK = 16 << 10,
-  HUGE_PAGE = 2 << 20,
-  LARGEST_CHUNK = 4 << 20,  // with its head
+  LARGEST_CHUNK = 4 << 20,
   MOST_SPARE = 64 << 20,    // bytes of the chunks that a context keeps
   LARGEST_SPARE = 32 << 20, // such as the tables of a solver, which it makes again and again
   ALIGNMENT = 16
@@ -77,19 +77,18 @@ static bool allocation_refused(const Arena *arena, size_t size) {
   return context->memory_limit && context_used_bytes(context) + size > context->memory_limit;
 }
 
-// A large chunk is in huge pages as far as there are: it begins at one, and so do those behind it.
+// A chunk for one large array, which is written as a whole, is in huge pages as far as there are.
 static ArenaChunk *chunk_new(size_t size) {
-  size_t bytes = sizeof(ArenaChunk) + size;
-  if (size + sizeof(ArenaChunk) < LARGEST_CHUNK) return malloc(bytes);
-  ArenaChunk *chunk = NULL;
-  if (posix_memalign((void **)&chunk, HUGE_PAGE, bytes)) return NULL;
-  madvise(chunk, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  ArenaChunk *chunk = malloc(sizeof *chunk + size);
+  if (!chunk || size < LARGEST_CHUNK) return chunk;
+  char *first = (char *)(((uintptr_t)chunk + page - 1) / page * page);
+  madvise(first, size / page * page - page, MADV_HUGEPAGE);
   return chunk;
 }
 
 static void chunk_add(Arena *arena, size_t at_least) {
-  size_t most = LARGEST_CHUNK - sizeof(ArenaChunk);
-  size_t size = arena->chunk ? MIN_OF(arena->chunk->size * 2, most) : FIRST_CHUNK;
+  size_t size = arena->chunk ? MIN_OF(arena->chunk->size * 2, (size_t)LARGEST_CHUNK) : FIRST_CHUNK;
   size = MAX_OF(size, at_least);
   if (allocation_refused(arena, size)) context_out_of_memory(arena->context, size);
   ArenaChunk *chunk = arena->context ? take_spare(arena->context, size) : NULL;
