@@ -63,6 +63,44 @@ static CompiledAddress address_of(const Compiling *c, int number) {
   return (CompiledAddress){ADDRESS_ARENA, slot->offset};
 }
 
+typedef struct LoadCount {
+  const Buffer *buffer;
+  int loads; // of the buffer, in one iteration
+} LoadCount;
+
+static bool count_load(Visitor *visitor, Expr *e) {
+  LoadCount *count = visitor->env;
+  count->loads += e->op == EXPR_LOAD && e->as.buffer == count->buffer;
+  return true;
+}
+
+// How many elements of the tensor the stage reads at most; negative: not known.
+static double elements_read(const Stage *stage, const StageTensor *tensor) {
+  double elements = 0;
+  if (stage->te->program || stage->te->call) return -1;
+  for (int i = 0; i < MAX_OF(stage->member_count, 1); i++) {
+    const Stage *member = stage->member_count ? stage->members[i] : stage;
+    LoadCount count = {tensor->buffer, 0};
+    visit_expr(&(Visitor){.env = &count, .enter_expr = count_load}, member->te->value);
+    double iterations = stage_iterations(member);
+    if (count.loads && iterations < 0) return -1;
+    elements += count.loads * iterations;
+  }
+  return elements;
+}
+
+// The bytes of a parameter that the kernel can access: a lookup reads few rows of its table.
+static int64_t accessed_bytes(const PlanKernel *plan, const StageTensor *tensor, int64_t bytes) {
+  double elements = 0;
+  for (int i = 0; i < plan->stage_count; i++) {
+    double read = elements_read(plan->stages[i], tensor);
+    if (read < 0 || plan->stages[i]->output == tensor) return bytes;
+    elements += read;
+  }
+  double accessed = elements * dtype_bytes(tensor->buffer->type);
+  return elements > 0 ? (int64_t)MIN_OF(accessed, (double)bytes) : bytes;
+}
+
 // Describes what the step computes, for profiles.
 static void set_figures(Compiling *c, const ProgramStep *from, CompiledStep *step) {
   const PlanKernel *plan = from->plan;
@@ -71,7 +109,8 @@ static void set_figures(Compiling *c, const ProgramStep *from, CompiledStep *ste
   step->kernel = from->kernel;
   for (int i = 0; i < plan->stage_count; i++) step->operations += stage_operations(plan->stages[i]);
   for (int i = 0; i < plan->params.count; i++)
-    step->bytes += c->program->slots.items[from->slots[i]].bytes;
+    step->bytes +=
+        accessed_bytes(plan, plan->params.items[i], c->program->slots.items[from->slots[i]].bytes);
 }
 
 // The address of a tensor of a call. An output that nothing reads is in the workspace, at

@@ -33,6 +33,22 @@ def check_profile(profile, runs):
     assert profile.slow == [kernel for kernel in profile.kernels if kernel.slow]
 
 
+def test_a_lookup_moves_the_rows_that_it_reads(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    table = np.random.default_rng(7).random((5003, 61), "float32")
+    nodes = [onnx.helper.make_node("Gather", ["table", "at"], ["rows"]),
+             onnx.helper.make_node("Relu", ["rows"], ["y"])]
+    values = [onnx.helper.make_tensor_value_info("at", onnx.TensorProto.INT64, [7]),
+              onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [7, 61])]
+    graph = onnx.helper.make_graph(nodes, "lookup", values[:1], values[1:],
+                                   [onnx.numpy_helper.from_array(table, "table")])
+    opset = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), tmp_path / "m.onnx")
+    model = pleat.compile(tmp_path / "m.onnx", threads=1)
+    (kernel,) = model.profile([np.arange(7)], repeat=3).kernels
+    assert kernel.gbytes_per_second * kernel.seconds * 1e9 == pytest.approx(7 * 8 + 2 * 7 * 61 * 4)
+
+
 def test_a_profile_is_a_table(model, image):
     profile = model.profile([image], repeat=3)
     check_profile(profile, 3)
