@@ -144,6 +144,16 @@ bool nest_depends(const NestRead *read, int axis) {
   return false;
 }
 
+double nest_repeats(const Nest *nest, const NestRead *read, int axis) {
+  double extent = (double)nest->axes[axis].extent, repeats = MAX_OF(extent, 1);
+  for (int d = 0; d < read->buffer->rank; d++) {
+    if (!nest_moves(read, d, axis)) continue;
+    bool grouped = read->linear[d] && !read->coefficient[d][axis];
+    repeats = MIN_OF(repeats, grouped ? (double)read->group_size[d] : 1);
+  }
+  return repeats;
+}
+
 static bool only_axis(const Nest *nest, const NestRead *read, int d, int axis) {
   if (!read->linear[d] || read->coefficient[d][axis] != 1) return false;
   for (int a = 0; a < nest->axis_count; a++)

@@ -57,6 +57,9 @@ typedef struct Nest {
 bool nest_of_block(Context *context, const Block *block, Nest *nest);
 bool nest_depends(const NestRead *read, int axis);
 bool nest_moves(const NestRead *read, int d, int axis); // does index d depend on the axis?
+// How many values of the axis in a row read the same elements: all of them when the read does not
+// depend on the axis, one when it moves with it, and the size of the groups in which it does.
+double nest_repeats(const Nest *nest, const NestRead *read, int axis);
 // The only dimension of the read that uses `axis`, when its index is `axis` itself; -1 otherwise.
 int nest_dimension_of(const Nest *nest, const NestRead *read, int axis);
 

@@ -84,18 +84,6 @@ static double bytes_moved(const Nest *nest, const NestRead *read) {
   return MIN_OF(bytes, nest_buffer_bytes(read->buffer));
 }
 
-// How many values of the axis in a row read the same elements: all of them when the read does not
-// depend on the axis, one when it moves with it, and the size of the groups in which it does.
-static double repeats_along(const Nest *nest, const NestRead *read, int axis) {
-  double extent = (double)nest->axes[axis].extent, repeats = extent;
-  for (int d = 0; d < read->buffer->rank; d++) {
-    if (!nest_moves(read, d, axis)) continue;
-    bool grouped = read->linear[d] && !read->coefficient[d][axis];
-    repeats = MIN_OF(repeats, grouped ? (double)read->group_size[d] : 1);
-  }
-  return repeats;
-}
-
 // The cycles that wait for memory beyond the first cache: an operand that does not fit the first
 // cache is read again in each iteration of the axes outside the outermost axis that moves it.
 static double rows_memory(const HostMachine *machine, const Nest *nest) {
@@ -104,7 +92,8 @@ static double rows_memory(const HostMachine *machine, const Nest *nest) {
     const NestRead *read = &nest->reads[i];
     double size = bytes_moved(nest, read), again = 1, parts = 1;
     for (int a = 0; a < nest->spatial_count; a++) {
-      double repeats = repeats_along(nest, read, a), extent = (double)nest->axes[a].extent;
+      double repeats = nest_repeats(nest, read, a),
+             extent = MAX_OF((double)nest->axes[a].extent, 1);
       if (repeats == 1 && extent > 1) break;
       again *= repeats;
       parts *= extent / repeats;

@@ -26,6 +26,7 @@ typedef struct TileSearch {
   bool broadcasts;                 // some read has one value for all lanes, but not for all rows
   // Facts of the nest, which all tiles ask for.
   bool moves[NEST_MAX_READS][NEST_MAX_AXES];     // whether the read moves with each axis
+  double repeats[NEST_MAX_READS][NEST_MAX_AXES]; // see nest_repeats
   bool collides[NEST_MAX_READS][NEST_MAX_AXES];  // whether neighbours along it share cache sets
   bool vectors_collide[NEST_MAX_READS];          // whether the vectors of a row share cache sets
   int64_t blocks[NEST_MAX_READS][NEST_MAX_AXES]; // its block of the read's layout; 1: none
@@ -288,15 +289,13 @@ static int registers_needed(const TileSearch *s, const Tile *tile) {
 static double panel_visits(const TileSearch *s, const Tile *tile, int i, double panels) {
   const Nest *nest = s->nest;
   double panel = s->bytes[i] / panels, visits = 1;
-  for (int a = 0; a < nest->spatial_count; a++)
-    if (a != tile->vector_axis && a != tile->row_axis[1] && s->moves[i][a])
-      panel /= (double)nest->axes[a].extent;
   for (int a = 0; a < nest->spatial_count; a++) {
-    int64_t rows = 1;
+    double repeats = s->repeats[i][a], rows = 1;
+    if (a == tile->vector_axis) continue;
     for (int r = 0; r < 2; r++)
-      if (a == tile->row_axis[r]) rows = tile->rows[r];
-    if (a != tile->vector_axis && !s->moves[i][a])
-      visits *= MAX_OF(1.0, extent_of(nest, a) / (double)rows);
+      if (a == tile->row_axis[r]) rows = (double)tile->rows[r];
+    if (repeats > 1 || a != tile->row_axis[1]) panel /= MAX_OF(extent_of(nest, a) / repeats, 1);
+    if (repeats > 1) visits *= MAX_OF(1.0, repeats / rows);
   }
   return panel > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? visits : 1;
 }
@@ -656,6 +655,7 @@ static void look_at_read(TileSearch *s, int i) {
   s->streams[i] = packed && constant_streams(s->machine, s->bytes[i]);
   for (int a = 0; a < s->nest->axis_count; a++) {
     s->moves[i][a] = nest_depends(read, a);
+    s->repeats[i][a] = nest_repeats(s->nest, read, a);
     s->collides[i][a] = !packed && shares_sets(s, i, a);
     int d = packed || !s->layouts->reads[i] ? -1 : nest_dimension_of(s->nest, read, a);
     s->blocks[i][a] = d < 0 ? 1 : nest_block(s->layouts->reads[i], d);
