@@ -39,8 +39,17 @@ static Vanished known_value(double value, bool depends) {
 
 // ---- Constants
 
+// The data of a file begins at any byte.
 static double element_of(const ConstData *data, int64_t i) {
-  return data->type.bits == 64 ? ((const double *)data->data)[i] : ((const float *)data->data)[i];
+  const char *at = (const char *)data->data + i * dtype_bytes(data->type);
+  double wide;
+  float narrow;
+  if (data->type.bits == 64) {
+    memcpy(&wide, at, sizeof wide);
+    return wide;
+  }
+  memcpy(&narrow, at, sizeof narrow);
+  return narrow;
 }
 
 // The number that is in all elements, or 0 when an element is 0 or might be.
