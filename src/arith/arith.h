@@ -103,6 +103,9 @@ void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads, R
 // Fills in the reads and writes of the blocks that do not state them.
 Stmt *blocks_find_regions(Context *context, Stmt *s);
 
+// Does a reduction variable of the block, or one that is none, have a binding that uses the loop's
+// variable?
+bool block_binds(const Block *block, const Expr *var, bool reduction);
 // The inits of blocks that a loop of their reduction leaves out when it has no iterations, or when
 // a condition leaves out all of them, under these conditions; NULL where there are none.
 Stmt *loop_empty_inits(Context *context, Stmt *loop);

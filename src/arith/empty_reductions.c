@@ -25,7 +25,7 @@ typedef struct EmptyNest {
   bool by_predicate; // for loops with iterations, all of which the block's predicate leaves out
 } EmptyNest;
 
-static bool feeds(const Block *block, const Expr *var, bool reduction) {
+bool block_binds(const Block *block, const Expr *var, bool reduction) {
   for (int i = 0; i < block->var_count; i++)
     if ((block->vars[i].kind == ITER_REDUCTION) == reduction &&
         expr_uses(block->vars[i].binding, var))
@@ -34,7 +34,7 @@ static bool feeds(const Block *block, const Expr *var, bool reduction) {
 }
 
 static bool only_reduces(const Block *block, const Expr *var) {
-  return feeds(block, var, true) && !feeds(block, var, false);
+  return block_binds(block, var, true) && !block_binds(block, var, false);
 }
 
 typedef struct ReductionLoops { // those that only the reduction of the block uses
@@ -68,7 +68,7 @@ typedef struct VarUse {
 
 static bool find_spatial(Visitor *visitor, Expr *e) {
   VarUse *use = visitor->env;
-  use->spatial |= e->op == EXPR_VAR && feeds(use->block, e, false);
+  use->spatial |= e->op == EXPR_VAR && block_binds(use->block, e, false);
   return !use->spatial;
 }
 

@@ -171,6 +171,16 @@ int nest_dimension_of(const Nest *nest, const NestRead *read, int axis) {
   return found;
 }
 
+int nest_window(const Nest *nest, const NestRead *read, int axis, int *moved_by) {
+  for (int d = 0; d < read->buffer->rank; d++)
+    for (int a = 0; read->linear[d] && read->coefficient[d][axis] && a < nest->spatial_count; a++)
+      if (read->coefficient[d][a]) {
+        *moved_by = a;
+        return d;
+      }
+  return -1;
+}
+
 int64_t nest_block(const Layout *layout, int d) {
   if (!layout || !layout->map->output_count) return 1;
   const LayoutExpr *e = layout->map->outputs[layout->map->output_count - 1];

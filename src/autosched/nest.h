@@ -63,6 +63,10 @@ double nest_repeats(const Nest *nest, const NestRead *read, int axis);
 // The only dimension of the read that uses `axis`, when its index is `axis` itself; -1 otherwise.
 int nest_dimension_of(const Nest *nest, const NestRead *read, int axis);
 
+// The dimension along which the read moves with a reduction axis and with an axis of the output,
+// which is set: that of a window; -1 for none.
+int nest_window(const Nest *nest, const NestRead *read, int axis, int *moved_by);
+
 // How many consecutive values of logical axis `d` are contiguous in whole blocks, padding included:
 // m for a layout whose innermost physical axis is d % m; 1 otherwise.
 int64_t nest_block(const Layout *layout, int d);

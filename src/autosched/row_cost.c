@@ -132,13 +132,6 @@ static WindowSteps window_steps(int64_t first, int64_t step, int64_t size, int64
   return steps;
 }
 
-// The number of the axis that moves a window of dimension `d` with the reduction axis; -1: none.
-static int window_mover(const Nest *nest, const NestRead *read, int d, int axis) {
-  for (int a = 0; read->linear[d] && read->coefficient[d][axis] && a < nest->spatial_count; a++)
-    if (read->coefficient[d][a]) return a;
-  return -1;
-}
-
 // The share of the steps along a reduction axis in which vectors cross the border of what is read:
 // their values are added one by one, because a condition guards each of them. Sets *outside to the
 // share of the steps that read nothing.
@@ -147,21 +140,19 @@ static double crossing_share(const Nest *nest, int axis, int width, double *outs
   *outside = 0;
   for (int i = 0; nest->conditional && i < nest->read_count; i++) {
     const NestRead *read = &nest->reads[i];
-    for (int d = 0; d < read->buffer->rank; d++) {
-      int by = window_mover(nest, read, d, axis);
-      if (by < 0 || !expr_as_int(read->buffer->shape[d], &size)) continue;
-      WindowSteps all = {0};
-      int64_t places = nest->axes[by].extent, apart = MAX_OF(places / MOST_PLACES, 1), seen = 0;
-      for (int64_t p = 0; p < places; p += apart, seen++) {
-        WindowSteps at = window_steps(read->base[d] + p * read->coefficient[d][by],
-                                      read->coefficient[d][axis], size, extent, width);
-        all.whole += at.whole;
-        all.crossing += at.crossing;
-      }
-      double steps = (double)(seen * ceil_div(extent, width));
-      *outside = MAX_OF(1 - (all.whole + all.crossing) / steps, 0);
-      return all.crossing / steps;
+    int by = 0, d = nest_window(nest, read, axis, &by);
+    if (d < 0 || !expr_as_int(read->buffer->shape[d], &size)) continue;
+    WindowSteps all = {0};
+    int64_t places = nest->axes[by].extent, apart = MAX_OF(places / MOST_PLACES, 1), seen = 0;
+    for (int64_t p = 0; p < places; p += apart, seen++) {
+      WindowSteps at = window_steps(read->base[d] + p * read->coefficient[d][by],
+                                    read->coefficient[d][axis], size, extent, width);
+      all.whole += at.whole;
+      all.crossing += at.crossing;
     }
+    double steps = MAX_OF((double)(seen * ceil_div(extent, width)), 1);
+    *outside = MAX_OF(1 - (all.whole + all.crossing) / steps, 0);
+    return all.crossing / steps;
   }
   return 0;
 }

@@ -105,24 +105,12 @@ static int64_t step_along(Context *context, const Nest *nest, const NestLayouts 
   return step * dtype_bytes(read->buffer->type);
 }
 
-// The dimension along which the read moves with a reduction axis and with an axis of the output,
-// which is set: that of a window; -1 for none.
-static int window_dimension(const Nest *nest, const NestRead *read, int axis, int *moved_by) {
-  for (int d = 0; d < read->buffer->rank; d++)
-    for (int a = 0; read->linear[d] && read->coefficient[d][axis] && a < nest->spatial_count; a++)
-      if (read->coefficient[d][a]) {
-        *moved_by = a;
-        return d;
-      }
-  return -1;
-}
-
 // The share of the steps along a reduction axis that read what no tile has read before. The windows
 // of neighbours overlap, and what they share is found in the first cache where that holds it for
 // all windows in a row.
 static double new_share(const TileSearch *s, int i, int axis) {
   const NestRead *read = &s->nest->reads[i];
-  int moved_by = 0, d = window_dimension(s->nest, read, axis, &moved_by);
+  int moved_by = 0, d = nest_window(s->nest, read, axis, &moved_by);
   int64_t size = 0, taps = s->nest->axes[axis].extent;
   if (d < 0 || !expr_as_int(read->buffer->shape[d], &size) || size <= 0) return 1;
   double row = s->bytes[i] * (double)taps / (double)size;

@@ -13,14 +13,6 @@ typedef struct Decompose {
   Map fresh; // new loops and block variables for the init
 } Decompose;
 
-static bool feeds(const Block *block, const Expr *loop_var, bool reduction) {
-  for (int i = 0; i < block->var_count; i++)
-    if ((block->vars[i].kind == ITER_REDUCTION) == reduction &&
-        expr_uses(block->vars[i].binding, loop_var))
-      return true;
-  return false;
-}
-
 // Refuses a statement between the loop and the block that the init cannot leave: it is no loop, and
 // no condition on loops outside of the reduction.
 static bool check_between(const Decompose *d, const Stmt *s) {
@@ -28,7 +20,7 @@ static bool check_between(const Decompose *d, const Stmt *s) {
   bool free = s->kind == STMT_IF && !expr_reads_memory(s->as.branch.condition);
   for (int i = d->depth; free && i < d->path.count - 1; i++)
     free = d->path.items[i]->kind != STMT_FOR ||
-           !feeds(d->block, d->path.items[i]->as.loop.var, true) ||
+           !block_binds(d->block, d->path.items[i]->as.loop.var, true) ||
            !expr_uses(s->as.branch.condition, d->path.items[i]->as.loop.var);
   return free || schedule_refuse(d->schedule, s->pos,
                                  "the init of block '%s' would leave a statement that is neither a "
@@ -47,14 +39,14 @@ static bool check_decompose(Decompose *d) {
     if (i > d->depth && !check_between(d, s)) return false;
     if (s->kind != STMT_FOR) continue;
     const char *name = loop_name(s);
-    bool reduces = feeds(block, s->as.loop.var, true);
+    bool reduces = block_binds(block, s->as.loop.var, true);
     if (i < d->depth && reduces && loop_const_extent(s) != 1)
       return schedule_refuse(
           schedule, s->pos,
           "loop '%s' outside of it belongs to the reduction; the init goes before the "
           "outermost loop of the reduction",
           name);
-    bool spatial = feeds(block, s->as.loop.var, false);
+    bool spatial = block_binds(block, s->as.loop.var, false);
     if (i >= d->depth && !reduces && !spatial && loop_const_extent(s) != 1)
       return schedule_refuse(schedule, s->pos,
                              "loop '%s' repeats block '%s', whose init begins each repetition",
@@ -78,7 +70,7 @@ static bool starts_elements_once(const Decompose *d) {
   IterMapQuestion question = {indices, 0, loops, 0, expr_bool(context, true), ITER_MAP_BIJECTIVE};
   for (int i = d->depth; i < d->path.count - 1; i++) {
     const Stmt *s = d->path.items[i];
-    if (s->kind == STMT_FOR && feeds(block, s->as.loop.var, false))
+    if (s->kind == STMT_FOR && block_binds(block, s->as.loop.var, false))
       loops[question.loop_count++] = (VarRange){s->as.loop.var, s->as.loop.min, s->as.loop.extent};
   }
   Analyzer *analyzer = path_analyzer(d->schedule, &d->path, d->depth);
@@ -191,7 +183,7 @@ static Expr *condition_at_start(const Decompose *d, Expr *condition) {
   Array(VarRange) loops = {0};
   for (int i = d->depth; i < d->path.count - 1; i++) {
     const Stmt *s = d->path.items[i];
-    if (s->kind == STMT_FOR && !feeds(d->block, s->as.loop.var, false))
+    if (s->kind == STMT_FOR && !block_binds(d->block, s->as.loop.var, false))
       array_push(&context->arena, &loops, loop_range(s));
   }
   if (condition) expr_conjuncts(context, condition, &all);
@@ -215,7 +207,7 @@ static Stmt *init_nest(Decompose *d, Str name) {
     Stmt *s = d->path.items[i];
     if (s->kind != STMT_FOR) continue;
     Expr *var = s->as.loop.var;
-    bool spatial = feeds(block, var, false);
+    bool spatial = block_binds(block, var, false);
     map_put(&d->fresh, var,
             spatial ? expr_var(context, var->as.var->name, var->type) : s->as.loop.min);
   }
@@ -242,7 +234,7 @@ static Stmt *init_nest(Decompose *d, Str name) {
   s->pos = path_end(&d->path)->pos;
   for (int i = d->path.count - 2; i >= d->depth; i--) {
     Stmt *loop = d->path.items[i];
-    if (loop->kind != STMT_FOR || !feeds(block, loop->as.loop.var, false)) continue;
+    if (loop->kind != STMT_FOR || !block_binds(block, loop->as.loop.var, false)) continue;
     Expr *var = map_find(&d->fresh, loop->as.loop.var);
     s = loop_like(context, loop, var, substitute_expr(context, loop->as.loop.min, &d->fresh),
                   substitute_expr(context, loop->as.loop.extent, &d->fresh), s);
