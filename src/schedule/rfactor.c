@@ -192,6 +192,7 @@ static Expr *started(ReductionFactor *f) {
     map_put(&first, f->inner.items[i], schedule_loop(f->schedule, f->inner.items[i])->as.loop.min);
   Analyzer *analyzer = path_analyzer(f->schedule, &f->path, f->path.count - 1);
   Expr *condition = substitute_expr(context, f->block->predicate, &first);
+  if (analyzer_prove(analyzer, condition)) return expr_bool(context, true);
   analyzer_assume(analyzer, f->block->predicate);
   return analyzer_prove(analyzer, condition) ? condition : NULL;
 }
@@ -286,6 +287,8 @@ static Stmt *final_nest(ReductionFactor *f, Expr *condition) {
 //   for i: { for k0, k1: C[i] += A[i, k0*4 + k1];  D[i] = C[i] }
 //   =>  for i, k0, k1: R[i, k1] += A[i, k0*4 + k1]
 //       for i: { for k1: C[i] += R[i, k1];  D[i] = C[i] }
+// or, where statements in these loops write what the block reads, before the block's own loops:
+//   =>  for i: { for k0, k1: R[i, k1] += A[i, k0*4 + k1];  for k1: C[i] += R[i, k1];  D[i] = C[i] }
 
 static bool is_inner(const ReductionFactor *f, const Stmt *loop) {
   for (int i = 0; i < f->inner.count; i++)
@@ -344,14 +347,16 @@ static bool factor_in_shared_loops(ReductionFactor *f, Str name) {
   Schedule *schedule = f->schedule;
   Context *context = schedule->context;
   int top = path_nest_top(&f->path, f->path.count - 1), end = shared_end(f, top);
-  if (end < 0 || !expr_is_true(f->block->predicate) || !inputs_are_given(f, top))
+  if (end >= 0 && !inputs_are_given(f, top)) top = end + 1;
+  Expr *condition = started(f);
+  if (end < 0 || !condition || !inputs_are_given(f, top))
     return schedule_refuse(
         schedule, f->loop->pos,
         "other statements share the loops of block '%s', and it is not proved that its partial "
         "results can be computed before these loops; do this step before blocks are moved there",
         f->block->name);
   for (int i = 0; i < f->all.count; i++) make_partial(f, &f->all.results[i]);
-  Block *last = block_with_regions(context, final_block(f, expr_bool(context, true), NULL));
+  Block *last = block_with_regions(context, final_block(f, condition, NULL));
   Stmt *s = stmt_with_block(context, path_end(&f->path), last);
   for (int i = f->path.count - 2; i > end; i--)
     if (!is_inner(f, f->path.items[i])) s = stmt_with_child(context, f->path.items[i], 0, s);

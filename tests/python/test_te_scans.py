@@ -67,6 +67,9 @@ def test_scans_of_several_states_and_with_reductions():
     s[product].vectorize(product.op.axis[1])
     inlined = te.create_schedule(H.op)
     inlined[h1].split(h1.op.axis[1], 3)
+    factored = [te.create_schedule(H.op) for _ in range(2)]  # partial sums of each step
+    for at, one in enumerate(factored):
+        one.rfactor(product, one[product].split(k, 2)[1 - at], at)
     read = te.create_schedule(H.op)
     read[twice].compute_inline()  # no part of the scan: it depends on no state
     with pytest.raises(ScheduleError, match="block 'product' cannot be inlined"):
@@ -79,7 +82,7 @@ def test_scans_of_several_states_and_with_reductions():
     for t in range(2, m):
         expected[t] += expected[t - 2] @ w
         sums[t] = sums[t - 1] + expected[t].sum() + expected[0, 0]
-    for run in (*(pleat.build(one, [X, W, H, T], cache=False) for one in (s, inlined, read)),
+    for run in (*(pleat.build(one, [X, W, H, T], cache=False) for one in (s, inlined, read, *factored)),
                 pleat.build(te.create_prim_func([X, W, H, T]), cache=False)):
         found, found_sums = np.zeros_like(x), np.zeros_like(sums)
         run(x, w, found, found_sums)

@@ -102,15 +102,14 @@ static void test_factors_in_shared_loops(void **state) {
   made(SHARED(X_BEFORE, ""), inner);
   made(SHARED(X_BEFORE, ""),
        arena_printf(&context->arena, "%sw, x, y, z = sch.get_loops(r)\nsch.parallel(w)\n", inner));
-  // The loops compute an input of the reduction, so that partial results cannot come before them.
-  refused(SHARED(X_BEFORE, ""),
-          "i, j, k = sch.get_loops('C')\nsch.compute_at('X', j)\n"
-          "a, b = sch.split(k, factors=[None, 4])\nsch.rfactor(b, 1)\n",
-          "not proved that its partial results can be computed before these loops");
-  refused(SHARED(X_BEFORE, ""),
-          "i, j, k = sch.get_loops('C')\na, b = sch.split(k, factors=[None, 5])\n"
-          "sch.rfactor(b, 1)\n",
-          "not proved that its partial results can be computed before these loops");
+  // The loops compute an input of the reduction, so that partial results come before its own.
+  made(SHARED(X_BEFORE, ""), "i, j, k = sch.get_loops('C')\nsch.compute_at('X', j)\n"
+                             "a, b = sch.split(k, factors=[None, 4])\nsch.rfactor(b, 1)\n");
+  made(SHARED(X_BEFORE, ""),
+       "i, j, k = sch.get_loops('C')\na, b = sch.split(k, factors=[None, 5])\n"
+       "sch.rfactor(b, 1)\n");
+  made(SHARED(X_BEFORE, ""), "i, j, k = sch.get_loops('C')\nsch.compute_at('X', j)\n"
+                             "a, b = sch.split(k, factors=[None, 5])\nsch.rfactor(a, 0)\n");
   refused(SHARED(X_BEFORE, ""),
           "i, j, k = sch.get_loops('C')\nsch.parallel(i)\nsch.rfactor(k, 1)\n",
           "not proved that its partial results can be computed before these loops");

@@ -15,7 +15,7 @@ is in the end; so their order is:
 from pleat._library import PleatError
 from pleat.te.program import made_program
 from pleat.te.double_buffers import with_double_buffers
-from pleat.te.schedule import Schedule
+from pleat.te.schedule import Schedule, behind_steps
 from pleat.te.store_predicates import check_store_predicate, loop_in_the_end, refuse, thread_of, threads_around
 from pleat.te.tensor import DATA_PARALLEL, ScanOp
 from pleat.tir import nodes, schedule as tir_schedule
@@ -157,12 +157,13 @@ class _Lowering:
         self._take_loops(block, _axes(op))
         self._steps(stage, steps)
         partial = self.sch.rfactor(self.loops[axis], factor_axis)
-        loops = self.sch.get_loops(partial)
+        loops = self.sch.get_loops(partial)[-len(leaves):]  # after those of a scan
         self._made(new, partial)
         before = {a: at for at, a in enumerate(leaves)}
         data = list(op.axis)
         data.insert(factor_axis, axis)
-        order = [loops[before[a]] for a in data + others]
+        walked = behind_steps(data, factor_axis)[1:] if stage.is_in_steps() else data
+        order = [loops[before[a]] for a in walked + others]
         if len(order) > 1:
             self.sch.reorder(*order)
         made = dict(zip(data + others, _axes(new.origin_op)))

@@ -372,8 +372,7 @@ class Stage:
                  for i, e in enumerate(index_map.final_indices)]
         axes = [IterVar.make(None if n is None else Range(0, n), name, DATA_PARALLEL)
                 for name, n in zip(names, extents)]
-        in_steps = any(self.origin_op in scan.body for scan in self._scans())
-        if self.data_axes and self._walks_data() and not in_steps:
+        if self.data_axes and self._walks_data() and not self.is_in_steps():
             self._replace_data(step, axes)
         else:
             has_loops = not isinstance(self.op, (PlaceholderOp, ScanOp))
@@ -388,6 +387,10 @@ class Stage:
 
     def _scans(self):
         return [stage.op for stage in self.schedule.stages if isinstance(stage.op, ScanOp)]
+
+    def is_in_steps(self):
+        """True for what is computed in each step of a scan."""
+        return any(self.origin_op in scan.body for scan in self._scans())
 
     def _not_of_a_scan(self, step):
         """Refuses a step on tensors whose elements are in the memory of a scan."""
@@ -417,8 +420,7 @@ class Stage:
         if kinds or any(a not in self.leaf_iter_vars for a in self.op.reduce_axis):
             self._refuse("before cache_write, its loops over the data may be split, fused and reordered; other steps "
                          "come behind it")
-        in_steps = any(self.origin_op in scan.body for scan in self._scans())
-        if self.layouts or self.op.num_outputs > 1 or in_steps:
+        if self.layouts or self.op.num_outputs > 1 or self.is_in_steps():
             self._refuse("cache_write comes before the other steps of a stage that has a layout, several tensors, or a "
                          "place in the steps of a scan")
         return data
@@ -585,6 +587,9 @@ class Schedule:
                   if i != at and a.iter_type == REDUCE]
         op = stage_op(f"{old.name}.rf", data, self._partial(stage, axis, factor_axis, data, others))
         new = self._insert(self.stages.index(stage), op)
+        if stage.is_in_steps():
+            new.data_axes = behind_steps(data, factor_axis)
+            new.leaf_iter_vars = [*new.data_axes, *op.reduce_axis]
         over = copied(axis)
         step = Step("rfactor", (stage, old, stage.steps, axis, factor_axis, others,
                                 list(stage.leaf_iter_vars), over))
@@ -593,7 +598,6 @@ class Schedule:
             source=[op.output(0)(*partial)], axis=[over], condition=None, init=[])]))
         self.changes.append((step, new))
         return op.output(0)
-
 
     @staticmethod
     def _partial(stage, axis, factor_axis, data, others):
@@ -608,6 +612,11 @@ class Schedule:
         given = [] if body[0].condition is None else [body[0].condition]
         condition = functions.all(*given, *conditions) if given + conditions else None
         return [body[0].with_fields(condition=condition)]
+
+
+def behind_steps(axes, factor_axis):
+    """The axes of partial results in a scan as its loops are: the steps of the scan are the outermost one."""
+    return axes if factor_axis else [axes[1], axes[0], *axes[2:]]
 
 
 def create_schedule(ops):
