@@ -191,6 +191,8 @@ static bool kept_condition_reads(const Dropping *d) {
   return false;
 }
 
+static bool drop_neutral(Schedule *schedule, BlockRef name);
+
 bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
   Path path;
   if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
@@ -199,10 +201,15 @@ bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
   if (expr_is_true(block->predicate))
     return schedule_refuse(schedule, at->pos, "block '%s' has no predicate", block->name);
   Dropping d = dropping_begin(schedule, &path);
+  if (!d.dropped.count && drop_neutral(schedule, call->args[0].as.block)) return true;
   if (!d.dropped.count)
     return schedule_refuse(schedule, at->pos,
-                           "no condition of block '%s' is proved to keep it only out of padding",
-                           block->name);
+                           "no condition of block '%s' is proved to keep it only out of padding%s",
+                           block->name,
+                           block_is_reduction(block)
+                               ? ", nor to leave out terms that change no result (such as products "
+                                 "of two paddings that hold 0)"
+                               : "");
   const Buffer *written = block->writes[0].buffer;
   if (!content_is_any(written))
     return schedule_refuse(
@@ -221,6 +228,7 @@ bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
         "keep the predicate",
         block->name, written->name, check.why);
   path_replace_block(schedule, &path, with_predicate(&d));
+  drop_neutral(schedule, call->args[0].as.block);
   return true;
 }
 
@@ -599,4 +607,91 @@ bool step_predicate_reduction(Schedule *schedule, StepCall *call) {
   copy->body = store_with_value(context, block->body, value);
   path_replace_block(schedule, &path, block_with_regions(context, copy));
   return true;
+}
+
+// ---- Terms that change nothing -----------------------------------------------------------------
+// A reduction over physical axes computes padding too, where its terms are neutral there:
+//   C += A[k // 8, k % 8] * B[k // 8, k % 8] where k < 30   =>   without the condition, where the
+//   padding of A and B holds 0
+
+// A load of padding with a stated content is that content.
+static Expr *padding_content(Rewriter *rewriter, Expr *e) {
+  Dropping *d = rewriter->env;
+  const Layout *layout = e->op == EXPR_LOAD ? e->as.buffer->layout : NULL;
+  if (!layout || layout->padding.kind != LAYOUT_PADDING_CONSTANT) return e;
+  Expr *padding = padding_condition(d->schedule, e->as.buffer, e->args);
+  if (!padding) return e;
+  padding = substitute_expr(rewriter->context, padding, &d->bindings);
+  return analyzer_prove(d->analyzer, padding)
+             ? expr_const(rewriter->context, e->type, layout->padding.value)
+             : e;
+}
+
+// The condition in the first iteration of the reduction.
+static Expr *at_start(const Dropping *d, Expr *condition) {
+  Context *context = d->schedule->context;
+  Map first = map_new(&context->arena);
+  for (int i = 0; i < d->path->count; i++) {
+    const Stmt *s = d->path->items[i];
+    if (s->kind != STMT_FOR) continue;
+    for (int k = 0; k < d->block->var_count; k++)
+      if (d->block->vars[k].kind == ITER_REDUCTION &&
+          expr_uses(d->block->vars[k].binding, s->as.loop.var))
+        map_put(&first, s->as.loop.var, s->as.loop.min);
+  }
+  return substitute_expr(context, condition, &first);
+}
+
+// True when the update changes nothing where only this condition is false, and each result has an
+// update for which all conditions hold.
+static bool leaves_out_neutral(Dropping *d, const ReductionUpdate *update, const ExprArray *all,
+                               int left_out) {
+  Context *context = d->schedule->context;
+  Rewriter rewriter = {.context = context, .env = d, .expr = padding_content};
+  int mark = analyzer_mark(d->analyzer);
+  for (int i = 0; i < all->count; i++)
+    if (i != left_out) analyzer_assume(d->analyzer, all->items[i]);
+  bool neutral = analyzer_prove(d->analyzer, at_start(d, all->items[left_out]));
+  analyzer_assume(d->analyzer, expr_unary(context, EXPR_NOT, all->items[left_out]));
+  if (neutral) {
+    Expr *term = rewrite_expr(&rewriter, update->term);
+    neutral = is_neutral(analyzer_simplify(d->analyzer, term), update->op);
+  }
+  analyzer_reset(d->analyzer, mark);
+  return neutral;
+}
+
+// Drops the first condition of a reduction that only leaves out neutral terms. False when there is
+// none, or when the block may access memory out of bounds without it.
+static bool drop_one(Schedule *schedule, const Path *path) {
+  Context *context = schedule->context;
+  ReductionUpdate update;
+  Dropping d = {schedule, path, path_end(path)->as.block,
+                path_analyzer(schedule, path, path->count - 1)};
+  if (!reduction_update(d.block, &update) || update.condition) return false;
+  d.bindings = bindings_of(context, d.block);
+  ExprArray all = {0};
+  expr_conjuncts(context, d.block->predicate, &all);
+  for (int i = 0; i < all.count; i++) {
+    bool drop = !d.dropped.count && domain_holds_without(&d, &all, i) &&
+                leaves_out_neutral(&d, &update, &all, i);
+    array_push(&context->arena, drop ? &d.dropped : &d.kept, all.items[i]);
+  }
+  if (!d.dropped.count || kept_condition_reads(&d)) return false;
+  for (int i = 0; i < d.kept.count; i++) analyzer_assume(d.analyzer, d.kept.items[i]);
+  BoundsCheck check = {schedule, d.analyzer, &d.bindings, NULL};
+  check_block(&check, d.block);
+  Block *whole = with_predicate(&d);
+  Analyzer *analyzer = path_analyzer(schedule, path, path->count - 1);
+  if (check.why || path_bindings_check(schedule, path, analyzer, whole)) return false;
+  path_replace_block(schedule, path, block_with_regions(context, whole));
+  return true;
+}
+
+// Drops all such conditions.
+static bool drop_neutral(Schedule *schedule, BlockRef name) {
+  Path path;
+  bool any = false;
+  while (path_to_block(schedule, name, &path) && drop_one(schedule, &path)) any = true;
+  return any;
 }

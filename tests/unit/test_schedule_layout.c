@@ -121,6 +121,41 @@ static void test_the_writer_iterates_physically(void **state) {
   context_free(context);
 }
 
+#define SUM_OF(TYPE, START, VALUE)                                                                 \
+  HEAD "def f(A: T.Buffer((3, 13), '" TYPE "'), B: T.Buffer((13, 5), '" TYPE                       \
+       "'), C: T.Buffer((3, 5), '" TYPE "')):\n"                                                   \
+       "    for i, j, k in T.grid(3, 5, 13):\n"                                                    \
+       "        with T.block('C'):\n"                                                              \
+       "            vi, vj, vk = T.axis.remap('SSR', [i, j, k])\n"                                 \
+       "            with T.init():\n"                                                              \
+       "                C[vi, vj] = " START "\n"                                                   \
+       "            C[vi, vj] = " VALUE "\n"
+#define PAD_AND_DROP(A_PADDING, B_PADDING, LOOPS)                                                  \
+  "sch.transform_layout('C', 'A', lambda i, k: [k // 4, i, k % 4]" A_PADDING ")\n"                 \
+  "sch.transform_layout('C', 'B', lambda k, j: [k // 4, j, k % 4]" B_PADDING ")\n"                 \
+  "sch.transform_block_layout('C', lambda i, j, k: [i, k // 4, j, k % 4])\n" LOOPS                 \
+  "sch.drop_padding_predicate('C')\n"
+
+// A reduction computes in padding whose content changes no result.
+static void test_neutral_padding_is_reduced(void **state) {
+  (void)state;
+  static const char product[] =
+      SUM_OF("float32", "T.float32(0)", "C[vi, vj] + A[vi, vk] * B[vk, vj]");
+  static const char most[] =
+      SUM_OF("int32", "T.min_value('int32')", "T.max(C[vi, vj], A[vi, vk] - B[vk, vj])");
+  static const char integers[] = SUM_OF("int32", "7", "C[vi, vj] + A[vi, vk] * B[vk, vj]");
+  made(product, PAD_AND_DROP(", pad_value=0", ", pad_value=0", ""));
+  made(product, PAD_AND_DROP(", pad_value=0", ", pad_value=0",
+                             "i, o, j, k = sch.get_loops('C')\nsch.decompose_reduction('C', o)\n"));
+  made(product, PAD_AND_DROP(", pad_value=0", ", pad_value=3", ""));
+  made(integers, PAD_AND_DROP(", pad_value=0", "", ""));
+  refused(product, PAD_AND_DROP(", pad_value=0", "", ""), "terms that change no result");
+  refused(product, PAD_AND_DROP(", pad_value=2", ", pad_value=1", ""),
+          "terms that change no result");
+  refused(most, PAD_AND_DROP(", pad_value=0", ", pad_value=0", ""), "terms that change no result");
+  made(most, PAD_AND_DROP(", pad_value=-2147483648", ", pad_value=0", ""));
+}
+
 static void test_padding_predicates_drop(void **state) {
   (void)state;
   made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c', rewrite_loops=True)\n"
@@ -546,6 +581,7 @@ int main(void) {
       cmocka_unit_test(test_printed_is_equal),
       cmocka_unit_test(test_flat_and_swizzled),
       cmocka_unit_test(test_the_writer_iterates_physically),
+      cmocka_unit_test(test_neutral_padding_is_reduced),
       cmocka_unit_test(test_padding_predicates_drop),
       cmocka_unit_test(test_padding_content),
       cmocka_unit_test(test_padding_content_in_a_later_layout),
