@@ -132,10 +132,20 @@ static bool names_extents(const PyNode *node) {
          (!strcmp(node->text, "shape") || !strcmp(node->text, "strides"));
 }
 
+// The node that a name stands for. Variables that share the name are at the position of its use.
+static PyNode *meant_by(Parser *parser, const PyNode *name, PyNode *node) {
+  if (node->kind != PY_TUPLE || !node->text) return node;
+  PyNode *here = arena_new(parser->arena, PyNode);
+  *here = *node;
+  here->pos = name->pos;
+  return here;
+}
+
 static PyNode *expanded(Parser *parser, PyNode *node) {
   const PyNode *name = node->kind == PY_NAME ? node : names_extents(node) ? node->items[0] : NULL;
   const Binding *binding = name ? parser_find(parser, name->text) : NULL;
-  if (binding && binding->kind == BOUND_NODE && name == node) return binding->node;
+  if (binding && binding->kind == BOUND_NODE && name == node)
+    return meant_by(parser, name, binding->node);
   if (binding && binding->kind == BOUND_BUFFER && name != node)
     return extents_of(parser, node, binding->buffer->rank);
   return node;

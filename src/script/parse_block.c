@@ -41,11 +41,27 @@ static bool domain(Parser *parser, const PyNode *node, DType type, Expr **min, E
   return true;
 }
 
+// Reports a second definition of a name in the heading of a block: later statements could only mean
+// the last one.
+static bool check_new_name(Parser *parser, const PyNode *target, const BlockBuilder *block) {
+  bool is_old = false;
+  for (int i = 0; i < block->vars.count; i++)
+    is_old |= block->vars.items[i].var->as.var->name == target->text;
+  for (int i = 0; i < block->allocs.count; i++)
+    is_old |= block->allocs.items[i]->name == target->text;
+  for (int i = 0; i < block->matches.count; i++)
+    is_old |= block->matches.items[i].buffer->name == target->text;
+  if (!is_old) return true;
+  return REPORT(parser, target, "this %s defines '%s' already\ngive the second one another name",
+                block->is_function ? "function" : "block", target->text);
+}
+
 static void axis_add(Parser *parser, const PyNode *target, BlockBuilder *block, BlockVar var) {
   if (target->kind != PY_NAME) {
     REPORT(parser, target, "expected the name of a block variable");
     return;
   }
+  if (!check_new_name(parser, target, block)) return;
   var.var = expr_var(parser->context, target->text, var.extent->type);
   array_push(parser->arena, &block->vars, var);
   parser_bind_expr(parser, target->text, var.var);
@@ -290,7 +306,8 @@ static void alloc_buffer(Parser *parser, Sequence *sequence, const PyNode *node,
                          const PyNode *call) {
   const PyNode *target = node->items[0];
   BlockBuilder *block = heading(parser, node);
-  Buffer *buffer = block ? parse_buffer(parser, call, target->text, NULL) : NULL;
+  bool ok = block && check_new_name(parser, target, block);
+  Buffer *buffer = ok ? parse_buffer(parser, call, target->text, NULL) : NULL;
   if (!buffer) {
     parser_bind_nothing(parser, target);
     return;
@@ -329,7 +346,8 @@ static void match_param(Parser *parser, Sequence *sequence, const PyNode *node, 
 static void match_region(Parser *parser, const PyNode *node, const PyNode *source, Buffer *buffer) {
   BlockBuilder *block = block_heading(parser, node);
   MatchBuffer match = {.buffer = buffer};
-  if (!block || !parse_region(parser, source, &match.source)) return;
+  if (!block || !check_new_name(parser, node->items[0], block)) return;
+  if (!parse_region(parser, source, &match.source)) return;
   buffer->data = match.source.buffer->data;
   array_push(parser->arena, &block->matches, match);
 }

@@ -403,7 +403,13 @@ Operand parse_operand(Parser *parser, const PyNode *node) {
   case PY_CONDITIONAL: return conditional(parser, node);
   default: break;
   }
-  REPORT(parser, node, "expected a value, saw %s", py_kind_name(node->kind));
+  if (node->kind == PY_TUPLE && node->text)
+    REPORT(parser, node,
+           "'%s' stands for %d variables, saw it as a value\n"
+           "give each of them a name, or take one of them, %s[0]",
+           node->text, node->count, node->text);
+  else
+    REPORT(parser, node, "expected a value, saw %s", py_kind_name(node->kind));
   return nothing;
 }
 

@@ -213,6 +213,7 @@ const PyNode *const *parse_split_name(Parser *parser, const PyNode *target, int 
   }
   PyNode *tuple = arena_new(parser->arena, PyNode);
   *tuple = (PyNode){.kind = PY_TUPLE, .pos = target->pos, .items = names, .count = count};
+  tuple->text = target->text;
   parser_bind(parser, target->text, BOUND_NODE)->node = tuple;
   return (const PyNode *const *)names;
 }
@@ -240,6 +241,17 @@ static const PyNode *const *loop_names(Parser *parser, const PyNode *target, int
   return names.items;
 }
 
+// Reports two loops of one name, except for _, which a program does not use.
+static bool check_loop_names(Parser *parser, const PyNode *const *names, int count) {
+  for (int i = 1; i < count; i++)
+    for (int k = 0; k < i; k++) {
+      bool are_names = names[i]->kind == PY_NAME && names[k]->kind == PY_NAME;
+      if (are_names && names[i]->text == names[k]->text && strcmp(names[i]->text, "_"))
+        return REPORT(parser, names[i], "there are two loop variables '%s'", names[i]->text);
+    }
+  return true;
+}
+
 // Makes the loops of `for i, j in T.grid(30, 64)`; returns the innermost, and the outermost in
 // *outer.
 static Stmt *grid_loops(Parser *parser, const PyNode *node, Stmt **outer) {
@@ -254,6 +266,7 @@ static Stmt *grid_loops(Parser *parser, const PyNode *node, Stmt **outer) {
            name_count == 1 ? "" : "s", count, count == 1 ? "" : "s");
     return NULL;
   }
+  if (!check_loop_names(parser, names, count)) return NULL;
   Stmt *inner = NULL;
   for (int i = 0; i < count; i++) {
     Expr *min, *extent;
