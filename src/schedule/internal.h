@@ -128,6 +128,7 @@ struct Schedule {
   uint64_t random;      // the state from which they are drawn
   const Stmt *jump;     // a statement that leaves a loop early; NULL: the function has none
   Map intrinsics;       // of tensorize, by name
+  Map shared_names;     // names of several blocks → the name of the first of them here
   Map rolled;           // data variables of buffers of which rolling_buffer keeps a window
   const Module *module; // in which others are found; may be NULL
   Map names;            // names that scripts gave: interned name to StepValue

@@ -61,7 +61,9 @@ bool step_rewrites_loops(const StepCall *call) {
 
 typedef struct Naming {
   Context *context;
-  Map seen;
+  Map own;    // the names in the program
+  Map shared; // those of several blocks → the name that the first one is given
+  Map seen;   // the names that are given
 } Naming;
 
 // Steps rely on the regions of blocks, so regions that are not proved to cover the accesses are
@@ -73,16 +75,38 @@ static Stmt *with_true_regions(Context *context, Stmt *s) {
   return stmt_with_block(context, s, block_with_regions(context, s->as.block));
 }
 
+static void find_own_names(Naming *naming, Stmt *body) {
+  StmtArray blocks = {0};
+  blocks_all(&naming->context->arena, body, &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    Str name = blocks.items[i]->as.block->name;
+    if (!name) continue;
+    Map *map = map_contains(&naming->own, name) ? &naming->shared : &naming->own;
+    map_put(map, name, (intptr_t)name);
+  }
+}
+
+// Blocks that share a name are numbered, the first one too: their name alone must not mean one of
+// them. Blocks without a name are block, block_1, …
+static Str new_name(Naming *naming, Str own) {
+  bool has_name = own && *own;
+  Str base = has_name ? own : str_intern(naming->context, "block"), name = base;
+  bool shared = has_name && map_contains(&naming->shared, own);
+  bool first = shared && map_find(&naming->shared, own) == (const void *)own;
+  for (int i = 1; shared || map_contains(&naming->seen, name); i++) {
+    name = str_format(naming->context, "%s_%d", base, i);
+    shared = map_contains(&naming->own, name);
+  }
+  if (first) map_put(&naming->shared, own, name);
+  return name;
+}
+
 static Stmt *name_block(Rewriter *rewriter, Stmt *s) {
   if (s->kind != STMT_BLOCK) return s;
   Naming *naming = rewriter->env;
   s = with_true_regions(naming->context, s);
-  Str base = s->as.block->name && *s->as.block->name ? s->as.block->name
-                                                     : str_intern(naming->context, "block");
-  Str name = base;
-  for (int i = 1; map_contains(&naming->seen, name); i++)
-    name = str_format(naming->context, "%s_%d", base, i);
-  map_put(&naming->seen, name, name);
+  Str name = new_name(naming, s->as.block->name);
+  map_put(&naming->seen, name, (intptr_t)name);
   if (name == s->as.block->name) return s;
   Stmt *copy = stmt_copy(naming->context, s);
   copy->as.block = block_copy(naming->context, s->as.block);
@@ -111,9 +135,12 @@ Schedule *schedule_new(Context *context, PrimFunc *func) {
   schedule->known = map_new(&context->arena);
   schedule->rolled = map_new(&context->arena);
   schedule->jump = stmt_find_jump(func->body, JUMP_ANY);
-  Naming naming = {context, map_new(&context->arena)};
+  Naming naming = {context, map_new(&context->arena), map_new(&context->arena),
+                   map_new(&context->arena)};
   Rewriter rewriter = {.context = context, .env = &naming, .stmt = name_block};
+  find_own_names(&naming, func->body);
   Stmt *body = name_blocks(&rewriter, blocks_find_regions(context, func->body));
+  schedule->shared_names = naming.shared;
   schedule->func = body == func->body ? func : prim_func_with_body(context, func, body);
   return schedule;
 }

@@ -121,6 +121,12 @@ bool schedule_find_block(Schedule *schedule, BlockRef block, Path *out) {
   if (path_to_block(schedule, block, out)) return true;
   SourcePos pos = schedule->func->pos;
   if (!block) return schedule_refuse(schedule, pos, "no block was given");
+  const char *first = map_find(&schedule->shared_names, block);
+  if (first)
+    return schedule_refuse(schedule, pos,
+                           "several blocks of the function are named '%s'\n"
+                           "the schedule numbers them: the first one is '%s'",
+                           block, first);
   const char *near = name_near(schedule, block);
   return schedule_refuse(schedule, pos, "the function has no block '%s'%s%s%s", block,
                          near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
