@@ -276,6 +276,8 @@ static void print_func_attrs(Printer *printer, const PrimFunc *func) {
 
 void print_prim_func(Printer *printer, const PrimFunc *func) {
   int mark = printer_mark(printer);
+  printer->buffers = map_new(printer->arena);
+  printer->pointers = map_new(printer->arena);
   Text *out = printer->out;
   find_handles(printer, func);
   print_decorator(printer, func);

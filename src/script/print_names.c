@@ -10,6 +10,8 @@ Printer printer_new(Context *context, Text *out, const ScriptOptions *options) {
   if (options) printer.options = *options;
   printer.names = map_new(arena);
   printer.used = map_new(arena);
+  printer.buffers = map_new(arena);
+  printer.pointers = map_new(arena);
   printer.owners = map_new(arena);
   printer.offsets = map_new(arena);
   printer.loops = map_new(arena);
@@ -68,19 +70,23 @@ Str printer_valid_name(Printer *printer, const char *name) {
   return valid;
 }
 
-static Str unique_name(Printer *printer, const char *name) {
+static bool is_taken(const Printer *printer, Str name, bool is_pointer) {
+  return map_find(&printer->used, name) || map_find(&printer->pointers, name) ||
+         (is_pointer && map_find(&printer->buffers, name));
+}
+
+static Str unique_name(Printer *printer, const char *name, bool is_pointer) {
   static const char *const builtins[] = {"range", "min", "max", "abs"};
   Str base = printer_valid_name(printer, name);
   for (int i = 0; i < COUNT_OF(builtins); i++)
     if (!strcmp(base, builtins[i])) base = str_format(printer->context, "%s_", base);
   Str unique = base;
-  for (int i = 1; map_find(&printer->used, unique); i++)
+  for (int i = 1; is_taken(printer, unique, is_pointer); i++)
     unique = str_format(printer->context, "%s_%d", base, i);
   return unique;
 }
 
-Str printer_define(Printer *printer, const void *object, Str name) {
-  Str unique = unique_name(printer, name);
+static Str define(Printer *printer, const void *object, Str unique) {
   map_put(&printer->names, object, unique);
   map_put(&printer->used, unique, unique);
   Named named = {object, unique, NULL};
@@ -88,8 +94,19 @@ Str printer_define(Printer *printer, const void *object, Str name) {
   return unique;
 }
 
+Str printer_define(Printer *printer, const void *object, Str name) {
+  return define(printer, object, unique_name(printer, name, false));
+}
+
+Str printer_define_pointer(Printer *printer, const Expr *data) {
+  Str name = define(printer, data, unique_name(printer, data->as.var->name, true));
+  map_put(&printer->pointers, name, name);
+  return name;
+}
+
 Str printer_define_buffer(Printer *printer, const Buffer *buffer) {
   Str name = printer_define(printer, buffer, buffer->name);
+  map_put(&printer->buffers, name, name);
   if (printer_knows(printer, buffer->data) || map_find(&printer->owners, buffer->data)) return name;
   map_put(&printer->owners, buffer->data, buffer);
   array_last(&printer->visible).data = buffer->data;
@@ -104,7 +121,7 @@ bool printer_knows(const Printer *printer, const void *object) {
 Str printer_name(Printer *printer, const void *object, Str otherwise) {
   Str name = map_find(&printer->names, object);
   if (name) return name;
-  name = unique_name(printer, otherwise);
+  name = unique_name(printer, otherwise, false);
   map_put(&printer->names, object, name);
   map_put(&printer->used, name, name);
   return name;

@@ -488,7 +488,7 @@ static void print_allocate(Printer *printer, const Stmt *s, bool is_last) {
   text_puts(&call, ")");
   printer->out = out;
   Str name = simple ? printer_define_buffer(printer, s->as.allocate.body->as.declare.buffer)
-                    : printer_define(printer, var, var->as.var->name);
+                    : printer_define_pointer(printer, var);
   named_scope(printer, &call, name, body, is_last);
   if (!is_last) printer_reset(printer, mark);
 }

@@ -23,6 +23,8 @@ typedef struct Printer {
   Str class_name; // of the module that is printed as a class; or NULL
   Map names;      // object to its name
   Map used;       // names that are visible
+  Map buffers;    // names that the function gave to buffers, and those of its pointers: a name with
+  Map pointers;   // indices must not be that of a pointer anywhere in the function
   Map owners;     // data variable to the buffer that it is printed with
   Map offsets;    // variable without a name of its own to the buffer whose elem_offset it is
   Map handles;    // parameters of the function that are used beside their buffers
@@ -39,6 +41,7 @@ void printer_line(Printer *printer); // starts a line at the indentation
 void printer_note_place(Printer *printer, SourcePos pos);
 Str printer_define(Printer *printer, const void *object, Str name); // until its scope ends
 Str printer_define_buffer(Printer *printer, const Buffer *buffer);
+Str printer_define_pointer(Printer *printer, const Expr *data); // of T.allocate
 Str printer_name(Printer *printer, const void *object, Str otherwise);
 bool printer_knows(const Printer *printer, const void *object);
 int printer_mark(const Printer *printer);
