@@ -43,6 +43,7 @@ static bool check_sizes(const Checked *c, const Module *module) {
 
 static void check_program(Checked *c, const Module *module, PrimFunc *func) {
   lower_check_intrinsics(c->cli->context, func);
+  lower_check_nested_threads(c->cli->context, func);
   lower_check_accesses(c->cli->context, module, func, &c->loops);
   if (c->banks) report_banks(c->cli->context, func, c->banks);
 }

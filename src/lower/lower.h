@@ -150,6 +150,9 @@ bool lower_can_compare(Context *context, const PrimFunc *func, const LowerOption
 // False with a diagnostic at the first place of a function that has no code on any target, such as
 // an intrinsic of another machine.
 bool lower_check_runnable(Context *context, const PrimFunc *func);
+// False with a diagnostic where a loop over threads is inside of one over the same threads, and
+// what it computes differs for the iterations of the outer one.
+bool lower_check_nested_threads(Context *context, const PrimFunc *func);
 // False with a diagnostic where a lowered function uses a variable or memory that nothing defines.
 bool lower_check_defined(Context *context, const PrimFunc *func);
 // Can each intrinsic of a program run? False with a diagnostic at each that cannot. The arguments

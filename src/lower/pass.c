@@ -385,7 +385,8 @@ static LowerState new_state(Context *context, const LowerOptions *options) {
 
 // Assumes no fact of the function, so that the rows of the table must give all that they need.
 PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *options) {
-  if (!lower_check_runnable(context, func)) return NULL;
+  if (!lower_check_runnable(context, func) || !lower_check_nested_threads(context, func))
+    return NULL;
   LowerState state = new_state(context, options);
   FactState facts = {0};
   state.compiles = true;

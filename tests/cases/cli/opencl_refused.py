@@ -54,12 +54,12 @@ def waits(A: T.Buffer((8,), "float32"), C: T.Buffer((8, 4), "float32")):
 
 # Each thread outside fills the shared memory with a value of its own.
 @T.prim_func
-def own(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+def own(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
     for t in T.thread_binding(8, "threadIdx.x"):
         with T.sblock("block"):
-            S = T.alloc_buffer((4,), "float32", scope="shared")
-            for u in T.thread_binding(4, "threadIdx.x"):
-                S[u] = A[t] + A[u]
+            S = T.alloc_buffer((4,), "int32", scope="shared")
+            for u in range(4):
+                S[T.max(T.min(A[t], 3), u)] = A[t] + A[u]
             C[t] = S[0] + S[1]
 
 
