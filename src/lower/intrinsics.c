@@ -11,6 +11,17 @@ static Expr *with_value(Rewriter *rewriter, Expr *e) {
   return value ? value : e;
 }
 
+static bool find_assumption(Visitor *visitor, Stmt *s) {
+  bool *found = visitor->env;
+  *found |= lower_is_assumption(s);
+  return !*found;
+}
+
+// Leaves out assumptions with the loops around them, of which nothing would be left.
 PrimFunc *lower_intrinsics(LowerState *state, PrimFunc *func) {
+  bool assumes = false;
+  visit_stmt(&(Visitor){.env = &assumes, .enter_stmt = find_assumption}, func->body);
+  if (assumes) func = lower_remove_assumptions(state, func);
+  if (!func) return NULL;
   return lower_rewrite(state, func, &(Rewriter){.expr = with_value, .buffer = lower_keep_buffer});
 }

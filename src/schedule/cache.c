@@ -671,14 +671,16 @@ static bool redirect_late(Schedule *schedule, Caching *c, Buffer *local, Str cop
   return true;
 }
 
-// The blocks beside the step's block that read the buffer and leave it as it is.
+// The blocks beside the step's block that read the buffer and leave it as it is, but those that
+// state its padding.
 static void find_all_readers(Schedule *schedule, Caching *c) {
   Arena *arena = &schedule->context->arena;
   StmtArray blocks = {0};
   blocks_below(arena, c->path.items[path_scope(&c->path, c->path.count - 1)], &blocks);
   for (int i = 0; i < blocks.count; i++) {
     const Block *block = blocks.items[i]->as.block;
-    bool reads = block_touches(block, c->buffer, false) && !block_touches(block, c->buffer, true);
+    bool reads = block_touches(block, c->buffer, false) &&
+                 !block_touches(block, c->buffer, true) && !stmt_is_assumption(block->body);
     Path path;
     if (block == c->at->as.block)
       array_push(arena, &c->readers, c->path);

@@ -568,11 +568,13 @@ bool expr_uses_block_vars(const Expr *e, const Block *block);
 bool block_index_within(const Block *block, Expr *index, Expr *begin, Expr *end);
 // True when all accesses of the block are proved to be inside of their buffers.
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);
+bool stmt_is_assumption(const Stmt *s); // T.evaluate(T.assume(…))
 // States the content of a buffer's padding, and makes the block that writes the buffer write that
 // content, or else a block of its own, unless `fill` names another way. `values` is a map or a
-// function from a physical index to the content there, or else this is padding.value.
+// function from a physical index to the content there, or else this is padding.value. The program
+// states the content of an input by T.assume where `stated`, or where `fill` asks for it.
 bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding,
-                        const StepValue *values, const StepValue *fill);
+                        const StepValue *values, const StepValue *fill, bool stated);
 // The function that a lambda writes, which may use the sizes of the schedule's function; NULL with
 // a diagnostic.
 const Expr *index_function_parse(Schedule *schedule, const char *lambda);

@@ -256,6 +256,7 @@ static bool covers_places(const Dropping *d) {
 typedef struct Content {
   double value;
   const StepValue *values; // NULL: value
+  bool stated;             // for an input, by T.assume
 } Content;
 
 static Expr *content_at(Schedule *schedule, const Content *content, const Buffer *buffer,
@@ -273,13 +274,19 @@ static Expr *content_at(Schedule *schedule, const Content *content, const Buffer
 }
 
 // The ways to write padding. The first one is that of a step that names none: the writer selects,
-// or else a nest of its own writes padding behind it, or else before all accesses.
-typedef enum FillWay { FILL_CHOSEN, FILL_SELECT, FILL_BRANCH, FILL_AFTER, FILL_BEFORE } FillWay;
+// or else a nest of its own writes padding behind it, or else before all accesses. The padding of
+// an input is stated in place of this: T.assume(not (14 <= i * 4 + j) or A[i, j] == 0).
+typedef enum FillWay {
+  FILL_CHOSEN,
+  FILL_SELECT,
+  FILL_BRANCH,
+  FILL_AFTER,
+  FILL_BEFORE,
+  FILL_ASSUME
+} FillWay;
 static const char *const fill_names[] = {
-    [FILL_SELECT] = "select",
-    [FILL_BRANCH] = "branch",
-    [FILL_AFTER] = "after",
-    [FILL_BEFORE] = "before",
+    [FILL_SELECT] = "select", [FILL_BRANCH] = "branch", [FILL_AFTER] = "after",
+    [FILL_BEFORE] = "before", [FILL_ASSUME] = "assume",
 };
 
 static bool read_fill(Schedule *schedule, SourcePos pos, const StepValue *value, FillWay *way) {
@@ -290,7 +297,7 @@ static bool read_fill(Schedule *schedule, SourcePos pos, const StepValue *value,
   return *way != FILL_CHOSEN ||
          schedule_refuse(schedule, pos,
                          "fill='%s' is no way to write padding: expected 'select', 'branch', "
-                         "'after' or 'before'",
+                         "'after', 'before' or 'assume'",
                          value->as.s);
 }
 
@@ -349,29 +356,59 @@ static bool fill_by_writer(Schedule *schedule, const Buffer *buffer, const StmtA
   return false;
 }
 
-// The nest that writes all padding of the buffer.
-static Stmt *fill_nest(Schedule *schedule, Buffer *buffer, const Content *content) {
+// A nest over all physical indices of the buffer, whose block has no body yet. Gives the indices as
+// variables of the block and of the loops.
+static Block *physical_block(Schedule *schedule, Buffer *buffer, const char *purpose, Expr **vars,
+                             Expr **loops) {
   Context *context = schedule->context;
-  int rank = buffer->rank;
   Block *block = arena_new(&context->arena, Block);
-  Expr **vars = arena_array(&context->arena, Expr *, rank);
-  Expr **loops = arena_array(&context->arena, Expr *, rank);
   block->name = schedule_unique_name(
-      schedule, arena_printf(&context->arena, "buffer_%s_padding", buffer->name));
-  block->var_count = rank;
-  block->vars = arena_array(&context->arena, BlockVar, rank);
-  Analyzer *analyzer = analyzer_new(context);
-  for (int d = 0; d < rank; d++) {
+      schedule, arena_printf(&context->arena, "buffer_%s_%s", buffer->name, purpose));
+  block->var_count = buffer->rank;
+  block->vars = arena_array(&context->arena, BlockVar, buffer->rank);
+  block->predicate = expr_bool(context, true);
+  for (int d = 0; d < buffer->rank; d++) {
     DType type = buffer->shape[d]->type;
     Expr *zero = expr_int(context, type, 0);
     vars[d] = expr_var(context, arena_printf(&context->arena, "v_axis%d", d), type);
     loops[d] = expr_var(context, arena_printf(&context->arena, "axis%d", d), type);
     block->vars[d] = (BlockVar){vars[d], zero, buffer->shape[d], ITER_SPATIAL, loops[d]};
-    analyzer_bind(analyzer, loops[d], zero, buffer->shape[d]);
   }
+  return block;
+}
+
+static Expr *padding_of_block(Schedule *schedule, const Buffer *buffer, const Block *block,
+                              Expr *const *indices) {
+  Analyzer *analyzer = analyzer_new(schedule->context);
+  for (int d = 0; d < buffer->rank; d++)
+    analyzer_bind(analyzer, indices[d], block->vars[d].min, block->vars[d].extent);
+  return analyzer_simplify(analyzer, padding_condition(schedule, buffer, indices));
+}
+
+// The nest that writes all padding of the buffer.
+static Stmt *fill_nest(Schedule *schedule, Buffer *buffer, const Content *content) {
+  Context *context = schedule->context;
+  Expr **vars = arena_array(&context->arena, Expr *, buffer->rank);
+  Expr **loops = arena_array(&context->arena, Expr *, buffer->rank);
+  Block *block = physical_block(schedule, buffer, "padding", vars, loops);
   block->body =
-      stmt_store(context, buffer, vars, rank, content_at(schedule, content, buffer, vars));
-  block->predicate = analyzer_simplify(analyzer, padding_condition(schedule, buffer, loops));
+      stmt_store(context, buffer, vars, buffer->rank, content_at(schedule, content, buffer, vars));
+  block->predicate = padding_of_block(schedule, buffer, block, loops);
+  return block_in_loops(context, loops, stmt_block(context, block_with_regions(context, block)));
+}
+
+// The nest that states the content of padding.
+static Stmt *assumption_nest(Schedule *schedule, Buffer *buffer, const Content *content) {
+  Context *context = schedule->context;
+  Expr **vars = arena_array(&context->arena, Expr *, buffer->rank);
+  Expr **loops = arena_array(&context->arena, Expr *, buffer->rank);
+  Block *block = physical_block(schedule, buffer, "assumption", vars, loops);
+  Expr *value = content_at(schedule, content, buffer, vars);
+  Expr *same = expr_binary(context, EXPR_EQ, expr_load(context, buffer, vars, buffer->rank), value);
+  Expr *padding = padding_of_block(schedule, buffer, block, vars);
+  Expr *holds = expr_binary(context, EXPR_OR, expr_unary(context, EXPR_NOT, padding), same);
+  block->body = stmt_evaluate(context, expr_raw(context, EXPR_INTRINSIC, DTYPE_BOOL,
+                                                str_intern(context, "assume"), &holds, 1));
   return block_in_loops(context, loops, stmt_block(context, block_with_regions(context, block)));
 }
 
@@ -418,9 +455,8 @@ static bool fill_after(Schedule *schedule, Buffer *buffer, const StmtArray *writ
 }
 
 // Adds such a nest before all accesses. The other blocks write elements alone.
-static void fill_before(Schedule *schedule, Buffer *buffer, const Content *content) {
+static void place_before(Schedule *schedule, const Buffer *buffer, Stmt *nest) {
   Context *context = schedule->context;
-  Stmt *nest = fill_nest(schedule, buffer, content);
   Path path;
   path_to_block(schedule, home_of(schedule, buffer), &path);
   Block *home = block_copy(context, path_end(&path)->as.block);
@@ -441,7 +477,34 @@ static bool fill_in(Schedule *schedule, SourcePos pos, Buffer *buffer, const Stm
                                      : "fill='%s': '%s' is written by several blocks, or used in "
                                        "the nest of the one that writes it, or before it",
                            fill_names[way], buffer->name);
-  fill_before(schedule, buffer, content);
+  place_before(schedule, buffer, fill_nest(schedule, buffer, content));
+  return true;
+}
+
+// Removes what the program states of an earlier content.
+static void forget_content(Schedule *schedule, const Buffer *buffer) {
+  StmtArray blocks = {0};
+  blocks_innermost(&schedule->context->arena, schedule->func->body, &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    Path path;
+    if (!stmt_is_assumption(block->body) || !block_touches(block, buffer, false)) continue;
+    path_to_block(schedule, block->name, &path);
+    path_replace_flat(schedule, &path, path_nest_top(&path, path.count - 1),
+                      stmt_nothing(schedule->context));
+  }
+}
+
+// States what the caller stores in the padding of an input, unless it is not equal to itself.
+static bool assume_content(Schedule *schedule, SourcePos pos, Buffer *buffer,
+                           const Content *content, FillWay way) {
+  if (way != FILL_CHOSEN && way != FILL_ASSUME)
+    return schedule_refuse(schedule, pos,
+                           "fill='%s': no block writes '%s', whose padding the caller fills",
+                           fill_names[way], buffer->name);
+  forget_content(schedule, buffer);
+  if (content->stated && (content->values || content->value == content->value))
+    place_before(schedule, buffer, assumption_nest(schedule, buffer, content));
   return true;
 }
 
@@ -452,8 +515,12 @@ static bool fill_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, cons
   for (int i = 0; i < blocks.count; i++)
     if (block_touches(blocks.items[i]->as.block, buffer, true))
       array_push(&schedule->context->arena, &writers, blocks.items[i]);
-  if (!writers.count && buffer_is_parameter(schedule, buffer)) return true;
+  if (!writers.count && buffer_is_parameter(schedule, buffer))
+    return assume_content(schedule, pos, buffer, content, way);
   if (!writers.count) return schedule_refuse(schedule, pos, "no block writes '%s'", buffer->name);
+  if (way == FILL_ASSUME)
+    return schedule_refuse(schedule, pos, "fill='assume': block '%s' writes '%s', and its padding",
+                           writers.items[0]->as.block->name, buffer->name);
   return fill_in(schedule, pos, buffer, &writers, content, way);
 }
 
@@ -468,14 +535,14 @@ static bool fits_indices(const StepValue *values, int rank) {
 }
 
 bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding,
-                        const StepValue *values, const StepValue *fill) {
+                        const StepValue *values, const StepValue *fill, bool stated) {
   FillWay way;
   if (!read_fill(schedule, pos, fill, &way)) return false;
   Expr **origin = arena_array(&schedule->context->arena, Expr *, buffer->rank);
   for (int i = 0; i < buffer->rank; i++) origin[i] = expr_var(schedule->context, "p", DTYPE_INT32);
   bool has_padding = padding_condition(schedule, buffer, origin) != NULL;
   if (values && values->kind != VALUE_MAP && values->kind != VALUE_FUNCTION) values = NULL;
-  Content content = {padding.value, values};
+  Content content = {padding.value, values, stated || way == FILL_ASSUME};
   if (values && !fits_indices(values, buffer->rank))
     return schedule_refuse(schedule, pos,
                            "pad_value maps the %d physical indices of '%s' to one number",
@@ -496,7 +563,7 @@ bool step_pad_value(Schedule *schedule, StepCall *call) {
     return schedule_refuse(schedule, at->pos, "'%s' has no padding: its layout was not transformed",
                            buffer->name);
   LayoutPadding padding = {LAYOUT_PADDING_CONSTANT, value_number(&call->args[2])};
-  return buffer_set_padding(schedule, at->pos, buffer, padding, NULL, &call->args[3]);
+  return buffer_set_padding(schedule, at->pos, buffer, padding, NULL, &call->args[3], true);
 }
 
 // ---- predicate_reduction -----------------------------------------------------------------------

@@ -468,7 +468,8 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
   if (same && !adds_padding(context, on_buffer))
     buffer_state_padding(schedule, physical, padding);
   else if (padding.kind != LAYOUT_PADDING_ANY &&
-           !buffer_set_padding(schedule, at->pos, physical, padding, content, way))
+           !buffer_set_padding(schedule, at->pos, physical, padding, content, way,
+                               !step_rewrites_loops(call)))
     return false;
   relaid.after = schedule->func;
   call->relaid = arena_copy(&context->arena, &relaid, sizeof relaid);

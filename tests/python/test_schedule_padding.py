@@ -106,7 +106,8 @@ def in_two_parts(A: T.Buffer((5,), "float32"), C: T.Buffer((5,), "float32")):
     ("select", "fill='select': the padding of 'B' is not proved to be written by one block"),
     ("branch", "fill='branch': the padding of 'B' is not proved to be written by one block"),
     ("after", "fill='after': 'B' is written by several blocks"),
-    ("behind", "expected 'select', 'branch', 'after' or 'before'"),
+    ("behind", "expected 'select', 'branch', 'after', 'before' or 'assume'"),
+    ("assume", "fill='assume': block 'low' writes 'B', and its padding"),
 ])
 def test_ways_that_do_not_fit_are_refused(fill, message):
     sch = tir.Schedule(in_two_parts)
@@ -115,6 +116,38 @@ def test_ways_that_do_not_fit_are_refused(fill, message):
     with pytest.raises(ScheduleError, match="but there is no pad_value"):
         sch.transform_layout("low", "B", lambda i: [i // 4, i % 4], fill="before")
     sch.transform_layout("low", "B", lambda i: [i // 4, i % 4], pad_value=0, fill="before")
+
+
+@pytest.mark.parametrize("value, content", [(0.5, "T.float32(0.5)"), (halves, "T.Cast(\"float32\", v_axis0) * ")])
+def test_the_padding_of_inputs_is_assumed(value, content):
+    sch = tir.Schedule(product)
+    sch.transform_layout("C", "A", lambda i, k: [k // 4, i, k % 4], pad_value=value)
+    stated = "v_axis1, v_axis2] == " + content
+    assert 'T.block("buffer_A_assumption")' in sch.mod.script() and stated in sch.mod.script()
+    for text in (sch.trace.by_axes(), sch.trace.by_maps()):
+        again = tir.Schedule(product)
+        exec(text, {"sch": again, "T": T})
+        pleat.ir.assert_structural_equal(again.func, sch.func)
+    removed = tir.transform.RemoveAssume()(sch.mod).script()
+    assert "assum" not in removed and "T.grid(6, 7, 5)" in removed
+    sch.cache_read("C", "A", "local")
+    assert stated in sch.mod.script()  # of A itself
+    sch.transform_layout("A_local", "A", lambda o, i, k: [i, o, k], pad_value=1.5)  # only the last one holds
+    assert sch.mod.script().count("T.assume(") == 1 and "== T.float32(1.5)" in sch.mod.script()
+    a = np.pad(np.arange(30, dtype="float32").reshape(6, 5), ((0, 0), (0, 3)), constant_values=1.5)
+    b, c = np.arange(35, dtype="float32").reshape(5, 7), np.zeros((6, 7), "float32")
+    pleat.build(sch.mod, cache=False)(a.reshape(6, 2, 4), b, c)
+    assert np.array_equal(c, a[:, :5] @ b)
+
+
+def test_ways_to_state_the_padding_of_inputs():
+    sch = tir.Schedule(product)
+    sch.transform_layout("C", "A", lambda i, k: [k // 4, i, k % 4], pad_value=1, rewrite_loops=True)
+    assert "assume" not in sch.mod.script()
+    sch.pad_value("C", "A", 2, fill="assume")
+    assert "== T.float32(2.0)" in sch.mod.script()
+    with pytest.raises(ScheduleError, match="fill='branch': no block writes 'B', whose padding the caller fills"):
+        sch.transform_layout("C", "B", lambda k, j: [k // 4, j, k % 4], pad_value=0, fill="branch")
 
 
 def test_a_layout_without_padding_keeps_the_loops():

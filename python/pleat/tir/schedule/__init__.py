@@ -370,7 +370,9 @@ class Schedule:
         padding holds: a number, or a function of the physical indices, or a map, that gives one. With
         rewrite_loops, and where padding is filled, loops that cover the buffer then cover its new shape. `fill`
         names the way to write padding: "select" or "branch" in the block that writes the buffer, a nest "after"
-        it, or one "before" all accesses; otherwise the first of select, after and before that fits is taken."""
+        it, or one "before" all accesses; otherwise the first of select, after and before that fits is taken. The
+        caller fills the padding of an input, which the program states by T.assume: with "assume", or without
+        rewrite_loops."""
         return self._apply("transform_layout", (block, buffer, index_map), {
             "pad_value": pad_value, "assume_injective_transform": assume_injective_transform,
             "rewrite_loops": rewrite_loops, "fill": fill})
