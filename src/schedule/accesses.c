@@ -59,18 +59,44 @@ static bool is_unstable(Gather *gather, Expr *e) {
   return false;
 }
 
-static bool depends(const Expr *e, const Gather *gather) {
-  for (int i = 0; i < gather->loops.count; i++)
-    if (expr_uses(e, gather->loops.items[i].var)) return true;
+static bool uses_loops(const Expr *e, const VarRange *loops, int count) {
+  for (int i = 0; i < count; i++)
+    if (expr_uses(e, loops[i].var)) return true;
   return false;
 }
 
-Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *point) {
+static bool depends(const Expr *e, const Gather *gather) {
+  return uses_loops(e, gather->loops.items, gather->loops.count);
+}
+
+// The greatest value of `point` where the conjunct holds, the same for all iterations of the loops.
+static Expr *predicate_last(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *point,
+                            const VarRange *loops, int count) {
+  Expr *rest = expr_sub(context, conjunct->args[1], conjunct->args[0]);
+  rest = expr_sub(context, expr_add(context, point, rest), expr_int(context, point->type, 1));
+  Expr *last = analyzer_simplify(analyzer, rest);
+  int64_t divisor;
+  if (!uses_loops(last, loops, count)) return last;
+  if (point->op == EXPR_FLOOR_DIV && expr_as_int(point->args[1], &divisor) && divisor > 0) {
+    last = predicate_last(analyzer, context, conjunct, point->args[0], loops, count);
+    return last ? expr_floor_div(context, last, point->args[1]) : NULL;
+  }
+  for (int i = 0; i < 2 && point->op == EXPR_ADD; i++) {
+    if (uses_loops(point->args[i], loops, count)) continue;
+    last = predicate_last(analyzer, context, conjunct, point->args[1 - i], loops, count);
+    return last ? expr_add(context, point->args[i], last) : NULL;
+  }
+  return NULL;
+}
+
+Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *point,
+                    const VarRange *loops, int count) {
   if (conjunct->op != EXPR_LT || expr_reads_memory(conjunct)) return NULL;
   DType type = conjunct->args[0]->type;
   if (type.code != TYPE_INT || !dtype_equal(type, point->type)) return NULL;
-  Expr *rest = expr_sub(context, conjunct->args[1], conjunct->args[0]);
-  return analyzer_simplify(analyzer, expr_add(context, point, rest));
+  Expr *last = predicate_last(analyzer, context, conjunct, point, loops, count);
+  if (!last) return NULL;
+  return analyzer_simplify(analyzer, expr_add(context, last, expr_int(context, last->type, 1)));
 }
 
 // The indices where the conjuncts of a predicate hold: with 4*i + j < 10, (10*k + 4*i + j) // 10
@@ -95,8 +121,9 @@ static void cut_by_predicate(Gather *gather, const ExprArray *conjuncts, Expr *c
   for (int i = 0; i < conjuncts->count; i++)
     for (int d = 0; d < access->buffer->rank; d++) {
       int64_t extent, shorter;
-      Expr *end = predicate_end(gather->analyzer, context, conjuncts->items[i], points[d]);
-      if (!end || depends(end, gather) || !expr_as_int(access->extent[d], &extent)) continue;
+      Expr *end = predicate_end(gather->analyzer, context, conjuncts->items[i], points[d],
+                                gather->loops.items, gather->loops.count);
+      if (!end || !expr_as_int(access->extent[d], &extent)) continue;
       Expr *length = analyzer_simplify(gather->analyzer, expr_sub(context, end, access->min[d]));
       if (expr_as_int(length, &shorter) && shorter > 0 && shorter < extent)
         access->extent[d] = expr_int(context, access->extent[d]->type, shorter);

@@ -378,8 +378,10 @@ typedef struct Access {
 } Access;
 typedef Array(Access) AccessArray;
 // Where a conjunct `e < c` of a block's predicate holds, an index `point` is less than the result,
-// point - e + c. NULL when the conjunct has another form.
-Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *point);
+// which is the same for all iterations of the loops: with 6*i + j < 392, the end of 6*i + j is 392,
+// and that of k + (6*i + j) // 56 is k + 7. NULL when there is none.
+Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *point,
+                    const VarRange *loops, int count);
 // All accesses of the blocks below `s`, over all iterations of the loops between. The analyzer has
 // the facts of the loops above `s`.
 void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out);

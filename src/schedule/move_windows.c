@@ -73,11 +73,9 @@ static Expr *needed_end(Move *move, const AccessArray *accesses, int d) {
   if (!only || expr_is_true(only->block->predicate)) return NULL;
   expr_conjuncts(context, only->block->predicate, &conjuncts);
   for (int i = 0; i < conjuncts.count; i++) {
-    Expr *end = predicate_end(move->analyzer, context, conjuncts.items[i], only->points[d]);
-    bool inside = !end;
-    for (int k = 0; k < only->inner_count && !inside; k++)
-      inside = expr_uses(end, only->inner[k].var);
-    if (!inside) return end;
+    Expr *end = predicate_end(move->analyzer, context, conjuncts.items[i], only->points[d],
+                              only->inner, only->inner_count);
+    if (end) return end;
   }
   return NULL;
 }

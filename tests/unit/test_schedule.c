@@ -126,6 +126,10 @@ static void test_cut_numbers(void **state) {
   made(copy,
        "i, j = sch.get_loops('B')\ni0, i1 = sch.split(i, factors=[None, 5])\n"
        "f = sch.fuse(i1, j)\nt, r = sch.split(f, factors=[None, 6])\nsch.reorder(r, i0, t)\n");
+  // The rows of B that the last tile would read past its end belong to the next iteration of i0.
+  made(chain, "i, j = sch.get_loops('C')\ni0, i1 = sch.split(i, factors=[None, 2])\n"
+              "sch.compute_at('B', i0)\nf = sch.fuse(i1, j)\n"
+              "t, r = sch.split(f, factors=[None, 6])\nsch.parallel(i0)\n");
   refused(scan,
           "i, j = sch.get_loops('A')\ni0, i1 = sch.split(i, factors=[None, 4])\n"
           "f = sch.fuse(i1, j)\nt, r = sch.split(f, factors=[None, 6])\nsch.parallel(i0)\n",
