@@ -148,11 +148,18 @@ static int number_of(const Candidates *c, const Candidate *candidate) {
   return -1;
 }
 
+// Notes what is true of the same memory where it was found in another way.
+static void merge_candidate(Candidates *c, Candidate *known, const Candidate *found) {
+  known->requested |= found->requested;
+  known->copied &= found->copied;
+  c->opened += known->panels && !found->panels;
+  known->panels &= found->panels;
+}
+
 int candidates_add(const Planner *p, const StageTensor *tensor, Candidate candidate) {
   Candidates *c = &p->candidates[tensor->index];
   int known = number_of(c, &candidate);
-  if (known >= 0) c->items[known].requested |= candidate.requested;
-  if (known >= 0) c->items[known].copied &= candidate.copied;
+  if (known >= 0) merge_candidate(c, &c->items[known], &candidate);
   if (known >= 0 || c->frozen) return known;
   if (c->count == most_layouts(p, tensor)) {
     c->left_out++;
@@ -289,7 +296,9 @@ static void add_panels(Proposals *to, const Nest *nest, const NestRead *read, in
   Planner *p = to->planner;
   const Layout *layout = in_panels(p, nest, read, d, width);
   if (!layout) return;
-  Candidate candidate = candidate_new(p, read->buffer, layout);
+  Candidate own = candidate_new(p, read->buffer, layout), candidate;
+  if (!own.dense || !planner_candidate_of_walk(p, read->buffer, own.walk, &candidate))
+    candidate = own;
   candidate.panels = true;
   add_proposal(to, stage_tensor_of(p->stages, read->buffer), candidate);
 }
@@ -427,7 +436,7 @@ static bool pass(Planner *p, const Stage *stage, int read, bool forward, int fir
   const StageTensor *tensor = stage->reads.items[read], *from = forward ? tensor : stage->output,
                     *to = forward ? stage->output : tensor;
   const Candidates *c = &p->candidates[from->index];
-  int before = p->candidates[to->index].count;
+  Candidates before = p->candidates[to->index];
   for (int i = first; i < c->count; i++) {
     Candidate found, candidate = c->items[i];
     if (!may_pass(&candidate, to, forward, only_requested) ||
@@ -437,12 +446,17 @@ static bool pass(Planner *p, const Stage *stage, int read, bool forward, int fir
     found.copied = tiled && !suits_tiles(p, to->buffer, &found);
     if (p->is_small || !found.copied) candidates_add(p, to, found);
   }
-  return p->candidates[to->index].count > before;
+  const Candidates *after = &p->candidates[to->index];
+  return after->count > before.count || after->opened > before.opened;
 }
 
-// How many candidates have been passed through each read of a stage, in both directions.
+// How many candidates have been passed through a read of a stage.
+typedef struct PassedRead {
+  int count, opened; // of the candidates that are passed on
+} PassedRead;
+// The same for each read, in both directions.
 typedef struct Passed {
-  int *reads[2];
+  PassedRead *reads[2];
 } Passed;
 
 static bool pass_all(Planner *p, const Stage *stage, bool forward, Passed *passed,
@@ -452,9 +466,12 @@ static bool pass_all(Planner *p, const Stage *stage, bool forward, Passed *passe
     const StageTensor *tensor = stage->reads.items[i];
     if (tensor->data) continue;
     const StageTensor *from = forward ? tensor : stage->output;
-    int *done = &passed->reads[forward][i], count = p->candidates[from->index].count;
-    found |= pass(p, stage, i, forward, *done, only_requested);
-    *done = count;
+    PassedRead *done = &passed->reads[forward][i];
+    const Candidates *c = &p->candidates[from->index];
+    PassedRead all = {c->count, c->opened};
+    int first = done->opened == c->opened ? done->count : 0;
+    found |= pass(p, stage, i, forward, first, only_requested);
+    *done = all;
   }
   return found;
 }
@@ -545,6 +562,23 @@ static void take_all(Planner *p, const Stage *stage, Propose *find, Proposals **
   take_proposals(p, stage, *known);
 }
 
+static bool is_group(const Stage *stage) {
+  return stage && stage->member_count;
+}
+
+// Does a group, which runs row by row, read or write the tensor?
+static bool has_rows(const StageTensor *tensor) {
+  bool has = is_group(tensor->producer);
+  for (int i = 0; i < tensor->users.count; i++) has |= is_group(tensor->users.items[i]);
+  return has;
+}
+
+// The block that holds a whole axis longer than a vector and pads it to whole vectors; 0: the axis
+// needs no padding.
+static int64_t padded_axis(int64_t extent, int64_t lanes) {
+  return extent > lanes && extent % lanes ? (extent / lanes + 1) * lanes : 0;
+}
+
 // Adds each axis innermost and in blocks: a tensor may be best in a layout that no stage proposes,
 // because its neighbours run faster in it.
 static void add_plain_layouts(Planner *p, const StageTensor *tensor) {
@@ -553,7 +587,8 @@ static void add_plain_layouts(Planner *p, const StageTensor *tensor) {
   Candidate candidate;
   for (int d = buffer->rank - 1; d >= 0 && !tensor->data; d--) {
     if (!expr_as_int(buffer->shape[d], &extent) || extent < 2) continue;
-    int64_t blocks[] = {0, lanes, lanes / 2, smaller_block(extent, lanes)};
+    int64_t blocks[] = {0, lanes, lanes / 2, smaller_block(extent, lanes),
+                        has_rows(tensor) ? padded_axis(extent, lanes) : 0};
     for (int i = d + 1 == buffer->rank; i < COUNT_OF(blocks); i++)
       if ((!i || blocks[i] > 1) && block_candidate(p, tensor, d, blocks[i], &candidate))
         candidates_add(p, tensor, candidate);
@@ -605,7 +640,8 @@ void planner_find_candidates(Planner *p, bool proposals) {
             **others = arena_array(arena, Proposals *, count);
   for (int i = 0; i < count; i++) {
     const Stage *stage = p->stages->stages.items[i];
-    for (int k = 0; k < 2; k++) passed[i].reads[k] = arena_array(arena, int, stage->reads.count);
+    for (int k = 0; k < 2; k++)
+      passed[i].reads[k] = arena_array(arena, PassedRead, stage->reads.count);
     if (proposals && stage_is_reduction(stage)) take_all(p, stage, propose_all, first);
     pass_all(p, stage, true, &passed[i], !proposals);
   }

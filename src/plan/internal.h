@@ -35,6 +35,7 @@ typedef struct Candidates {
   Candidate *items; // the first is row-major; tensors with equal candidates share them
   int count, capacity;
   int left_out; // number of candidates that were not looked at
+  int opened;   // how often one that was known as panels was found to be more than that
   bool frozen;  // no other candidate may be added
 } Candidates;
 

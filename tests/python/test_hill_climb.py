@@ -124,7 +124,8 @@ def test_convolutions_with_one_filter():
 # that no tile writes, arithmetic that takes no time beside a rewrite,
 # sums whose axis a view splits, a result that is stored in the place of another,
 # two results that only pay where both are stored, the last member of a group that was priced without
-# the partial vectors of the group's rows.
+# the partial vectors of the group's rows, a layout that was known only as panels, a row that is
+# padded to whole vectors.
 @pytest.mark.parametrize("seed, option, text", [
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
@@ -153,7 +154,9 @@ def test_convolutions_with_one_filter():
     (530, "keep_layouts", "v7"), (606, "keep_layouts", "v5"),
     (1157, "desired_layouts", "node1:output0=aBcd16b"), (1024, "keep_layouts", "v34"),
     (427, "keep_layouts", "v10"), (1182, "keep_layouts", "v12"),
-    (1023, "desired_layouts", "node3:output0=abc"), (1031, "desired_layouts", "node9:input0=acdb")])
+    (1023, "desired_layouts", "node3:output0=abc"), (1031, "desired_layouts", "node9:input0=acdb"),
+    (3020, "desired_layouts", "node5:output0=cadb"),
+    (3037, "desired_layouts", "node12:input0=abCd16c")])
 def test_requests_on_random_graphs(seed, option, text):
     model = hill_climb.named(random_onnx.random_model(seed)).SerializeToString()
     asked = hill_climb.cost_of(model, [(option, one) for one in text.split()])
