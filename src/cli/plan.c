@@ -91,6 +91,10 @@ static void print_uses(const View *v, const StageTensor *tensor) {
              report_layout_name(&v->report, tensor, layout), i + 1, kernel->name,
              padding_text(v, layout));
     }
+    const PlanPlacement *part = report_part_written(kernel, tensor);
+    if (part)
+      printf("  %-8s %-16s kernel %d '%s', a part\n", "written",
+             report_layout_name(&v->report, tensor, part->whole_layout), i + 1, kernel->name);
   }
 }
 
@@ -175,6 +179,7 @@ static int print_why_tensor(const View *v, const StageTensor *tensor) {
          strcmp(data->kind, "intermediate") ? (*data->kind == 'c' ? ", a " : ", an ") : "",
          strcmp(data->kind, "intermediate") ? data->kind : "");
   if (data->is_fused) printf("  never in memory: its reader runs in the kernel that computes it\n");
+  if (!tensor->producer && !t.data.use_count) printf("  nothing reads it\n");
   print_uses(v, tensor);
   if (*t.data.because) printf("  in memory: %s\n", t.data.because);
   if (tensor->data)
@@ -255,9 +260,9 @@ static int no_such_tensor(const View *v) {
   }
   diag_error_as(
       context, DIAG_OPTION, (SourcePos){0},
-      "--why %s: the model has no tensor of this name, and the plan has %d rewrites%s%s%s", asked,
-      v->report.rows.count, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-      nearest ? "'?" : "");
+      "--why %s: the model has no tensor of this name, and the plan has %d rewrite%s%s%s%s", asked,
+      v->report.rows.count, v->report.rows.count == 1 ? "" : "s", nearest ? "; did you mean '" : "",
+      nearest ? nearest : "", nearest ? "'?" : "");
   return STATUS_BAD;
 }
 

@@ -80,6 +80,8 @@ static void gather_uses(Gathering *g) {
       if (reads && (!readers->count || array_last(readers) != i))
         array_push(&g->report->context->arena, readers, i);
       layout_name(g, tensor, kernel->choice.layouts[k]);
+      const PlanPlacement *part = kernel->placements[k];
+      if (part) layout_name(g, part->whole, part->whole_layout);
     }
   }
 }
@@ -289,7 +291,7 @@ PleatPlanTensor *plan_tensor_describe(const PlanReport *r, const StageTensor *te
                             .rank = buffer->rank,
                             .shape = shape,
                             .kind = kind_of(tensor),
-                            .is_fused = true};
+                            .is_fused = tensor->producer != NULL};
   return data;
 }
 

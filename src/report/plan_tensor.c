@@ -19,14 +19,25 @@ static const char *layout_name(const Describing *d, const Layout *layout) {
 
 // ---- Uses ---------------------------------------------------------------------------------------
 
-static const PleatTensorUse *use_of(const Describing *d, int number, int param) {
+static const PleatTensorUse *use_new(const Describing *d, int number, bool is_written,
+                                     const Layout *layout) {
   const PlanKernel *kernel = d->report->plan->kernels.items[number];
   PleatTensorUse *use = arena_new(d->arena, PleatTensorUse);
   *use = (PleatTensorUse){.kernel = number,
                           .name = arena_text(d->arena, kernel->name),
-                          .is_written = param == kernel->params.count - 1,
-                          .layout = layout_name(d, kernel->choice.layouts[param])};
+                          .is_written = is_written,
+                          .layout = layout_name(d, layout)};
   return use;
+}
+
+static const PleatTensorUse *use_of(const Describing *d, int number, int param) {
+  const PlanKernel *kernel = d->report->plan->kernels.items[number];
+  return use_new(d, number, param == kernel->params.count - 1, kernel->choice.layouts[param]);
+}
+
+const PlanPlacement *report_part_written(const PlanKernel *kernel, const StageTensor *tensor) {
+  const PlanPlacement *part = kernel->placements[kernel->params.count - 1];
+  return part && part->whole == tensor ? part : NULL;
 }
 
 static void add_uses(const Describing *d, PleatTensorPlan *data) {
@@ -35,6 +46,8 @@ static void add_uses(const Describing *d, PleatTensorPlan *data) {
     const PlanKernel *kernel = d->report->plan->kernels.items[i];
     for (int k = 0; k < kernel->params.count; k++)
       if (kernel->params.items[k] == d->tensor) array_push(d->arena, &uses, use_of(d, i, k));
+    const PlanPlacement *part = report_part_written(kernel, d->tensor);
+    if (part) array_push(d->arena, &uses, use_new(d, i, true, part->whole_layout));
   }
   data->uses = uses.items;
   data->use_count = uses.count;
@@ -53,7 +66,7 @@ static const PleatPlanTensor *described(const Describing *d, const PleatTensorPl
     if (!has_text(layouts, tensor->layout_count, data->uses[i]->layout))
       layouts[tensor->layout_count++] = data->uses[i]->layout;
   tensor->layouts = layouts;
-  tensor->is_fused = !data->use_count;
+  tensor->is_fused &= !data->use_count;
   return tensor;
 }
 

@@ -133,9 +133,10 @@ static void put_totals(const PlanReport *r, Arena *arena, Text *out) {
     at_run += !data->rewrites[i]->folded;
     cycles += data->rewrites[i]->cycles;
   }
-  text_printf(out, "%d kernels, %d rewrite%s at run time: %s of %s cycles · %s\n",
-              data->kernel_count, at_run, at_run == 1 ? "" : "s", show_cycles(arena, cycles),
-              show_cycles(arena, data->cycles), plan_gap_text(r, arena));
+  text_printf(out, "%d kernel%s, %d rewrite%s at run time: %s of %s cycles · %s\n",
+              data->kernel_count, data->kernel_count == 1 ? "" : "s", at_run,
+              at_run == 1 ? "" : "s", show_cycles(arena, cycles), show_cycles(arena, data->cycles),
+              plan_gap_text(r, arena));
   text_printf(out, "row-major throughout: %s cycles, %.2f times as many\n",
               show_cycles(arena, data->cycles_row_major),
               data->cycles_row_major / fmax(data->cycles, 1));
@@ -155,7 +156,8 @@ static void put_counts(const PleatPlan *data, Text *out) {
     kernels += !data->kernels[i]->is_rewrite;
     rows += data->kernels[i]->by_rows;
   }
-  text_printf(out, "fused: %d operators in %d kernels", data->nodes_in_kernels, kernels);
+  text_printf(out, "fused: %d operator%s in %d kernel%s", data->nodes_in_kernels,
+              data->nodes_in_kernels == 1 ? "" : "s", kernels, kernels == 1 ? "" : "s");
   if (rows) text_printf(out, ", %d of them row by row", rows);
   for (int i = 0; i < COUNT_OF(nodes); i++)
     if (nodes[i]) text_printf(out, " · %d %s", nodes[i], rest[i]);

@@ -77,6 +77,8 @@ typedef struct TensorReport {
 // A tensor's description, as of one that is fused.
 PleatPlanTensor *plan_tensor_describe(const PlanReport *report, const StageTensor *tensor,
                                       Arena *results);
+// Where the kernel writes its result in place as a part of the tensor; NULL: it does not.
+const PlanPlacement *report_part_written(const PlanKernel *kernel, const StageTensor *tensor);
 TensorReport tensor_report_new(const PlanReport *report, const StageTensor *tensor, Arena *results);
 json_t *tensor_report_json(const PleatTensorPlan *plan);
 

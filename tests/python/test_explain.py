@@ -4,7 +4,7 @@ could not, the shares of a run. Needs no ONNX Runtime."""
 import json
 
 import pytest
-from command import pleat
+from command import make_model, pleat, value_info
 
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
@@ -161,6 +161,20 @@ def test_plan_says_what_is_fused_and_what_is_not(tmp_path):
     assert "1 that no output needs" in text
     assert "  its reader works on whole rows (" in text
     assert "in memory: 2 operators read it" in pleat("plan", path, "--policy", "forward", "--why", "d")
+
+
+def test_why_of_a_concatenation_and_of_an_unused_input(tmp_path):
+    """A tensor that is written part by part is in memory, and so is an input that nothing reads."""
+    path = tmp_path / "model.onnx"
+    nodes = [helper.make_node("Relu", ["x"], ["a"], "first"), helper.make_node("Exp", ["x"], ["b"], "second"),
+             helper.make_node("Concat", ["a", "b"], ["y"], axis=0)]
+    onnx.save(make_model(nodes, [value_info("x", [2, 64]), value_info("q", [3])], [value_info("y", [4, 64])]), path)
+    text = pleat("plan", path, "--why", "y")
+    assert "kernel 1 'first', a part" in text and "kernel 2 'second', a part" in text
+    assert "nothing reads it" in pleat("plan", path, "--why", "q")
+    for name, uses in (("y", 2), ("q", 0)):
+        told = json.loads(pleat("plan", path, "--why", name, "--json"))
+        assert not told["fused"] and len(told["uses"]) == uses
 
 
 def test_reasons_against_fusion(tmp_path):
