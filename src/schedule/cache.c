@@ -143,10 +143,10 @@ static Stmt *copy_nest(Schedule *schedule, const CopiedBox *copied, Expr *condit
     block->vars[d] = (BlockVar){vars[d], expr_int(context, type, 0), domain, ITER_SPATIAL,
                                 copied->part ? loops[d] : bindings[d]};
   }
-  Expr *value = expr_load(context, copied->from,
-                          copied_indices(context, copied, copied->from, vars), rank);
-  block->body = stmt_store(context, copied->to,
-                           copied_indices(context, copied, copied->to, vars), rank, value);
+  Expr *value =
+      expr_load(context, copied->from, copied_indices(context, copied, copied->from, vars), rank);
+  block->body = stmt_store(context, copied->to, copied_indices(context, copied, copied->to, vars),
+                           rank, value);
   block->predicate = condition_and(
       context, condition, copied_condition(schedule, analyzer, whole, bindings, loops, extent));
   Stmt *s = stmt_block(context, block_with_regions(context, block));
@@ -264,8 +264,7 @@ static Buffer *part_of_copy(Schedule *schedule, const Caching *c, const Buffer *
     if (c->path.items[i]->kind != STMT_SEQ) return NULL;
   if (c->late.count || copy->layout || storage_is_opaque(schedule, c->buffer, &why)) return NULL;
   Buffer *part = buffer_copy(context, copy);
-  part->shape =
-      arena_copy(&context->arena, part->shape, sizeof *part->shape * (size_t)part->rank);
+  part->shape = arena_copy(&context->arena, part->shape, sizeof *part->shape * (size_t)part->rank);
   for (int d = 0; d < part->rank; d++) {
     int64_t own, all;
     bool known = expr_as_int(box->extent[d], &own);
@@ -322,7 +321,7 @@ static void clip_to_buffer(Schedule *schedule, Analyzer *analyzer, const Buffer 
     Expr *end = expr_add(context, box->min[d], expr_cast(context, zero->type, box->extent[d]));
     Expr *last = expr_cast(context, zero->type, buffer->shape[d]);
     bool before = analyzer_prove(analyzer, expr_lt(context, box->min[d], zero));
-    bool beyond = analyzer_prove(analyzer, expr_lt(context, last, end));
+    bool beyond = analyzer_prove(analyzer, expr_binary(context, EXPR_LE, last, end));
     if (!before && !beyond) continue;
     if (before) box->min[d] = zero;
     box->extent[d] =
@@ -679,8 +678,8 @@ static void find_all_readers(Schedule *schedule, Caching *c) {
   blocks_below(arena, c->path.items[path_scope(&c->path, c->path.count - 1)], &blocks);
   for (int i = 0; i < blocks.count; i++) {
     const Block *block = blocks.items[i]->as.block;
-    bool reads = block_touches(block, c->buffer, false) &&
-                 !block_touches(block, c->buffer, true) && !stmt_is_assumption(block->body);
+    bool reads = block_touches(block, c->buffer, false) && !block_touches(block, c->buffer, true) &&
+                 !stmt_is_assumption(block->body);
     Path path;
     if (block == c->at->as.block)
       array_push(arena, &c->readers, c->path);

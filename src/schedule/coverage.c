@@ -81,9 +81,22 @@ static bool is_outside(Context *context, Analyzer *analyzer, const Region *regio
   return false;
 }
 
-// True when the region is outside of its buffer wherever the predicate is false.
-static bool excludes_outside(Context *context, Analyzer *analyzer, Expr *predicate,
-                             const Region *region, const Map *values) {
+// True when the region is an element of padding that may hold anything.
+static bool is_padding(Schedule *schedule, Analyzer *analyzer, const Region *region,
+                       const Map *values) {
+  Context *context = schedule->context;
+  const Buffer *buffer = region->buffer;
+  if (!buffer->layout || buffer->layout->padding.kind != LAYOUT_PADDING_ANY) return false;
+  for (int d = 0; d < buffer->rank; d++)
+    if (!expr_is_int(region->extent[d], 1)) return false;
+  Expr *padding = padding_condition(schedule, buffer, region->min);
+  return padding && analyzer_prove(analyzer, substitute_expr(context, padding, values));
+}
+
+// True when the region is outside of its buffer wherever the predicate is false, or padding where a
+// schedule is given.
+static bool excludes_outside(Context *context, Schedule *schedule, Analyzer *analyzer,
+                             Expr *predicate, const Region *region, const Map *values) {
   ExprArray conjuncts = {0};
   if (expr_is_true(predicate)) return true;
   expr_conjuncts(context, predicate, &conjuncts);
@@ -91,7 +104,9 @@ static bool excludes_outside(Context *context, Analyzer *analyzer, Expr *predica
     Expr *condition = substitute_expr(context, conjuncts.items[i], values);
     int mark = analyzer_mark(analyzer);
     analyzer_assume(analyzer, expr_unary(context, EXPR_NOT, condition));
-    bool outside = !expr_reads_memory(condition) && is_outside(context, analyzer, region, values);
+    bool outside = !expr_reads_memory(condition) &&
+                   (is_outside(context, analyzer, region, values) ||
+                    (schedule && is_padding(schedule, analyzer, region, values)));
     analyzer_reset(analyzer, mark);
     if (!outside) return false;
   }
@@ -99,8 +114,8 @@ static bool excludes_outside(Context *context, Analyzer *analyzer, Expr *predica
 }
 
 static bool inner_block_fills(Filling *filling, const Block *block) {
-  if (!excludes_outside(filling->context, filling->analyzer, block->predicate, filling->region,
-                        &filling->values))
+  if (!excludes_outside(filling->context, NULL, filling->analyzer, block->predicate,
+                        filling->region, &filling->values))
     return false;
   for (int i = 0; i < block->var_count; i++)
     map_put(&filling->values, block->vars[i].var,
@@ -157,10 +172,12 @@ static bool body_fills_regions(Context *context, const Block *block) {
   return true;
 }
 
-static bool predicate_excludes_outside(Context *context, const Block *block, Analyzer *analyzer) {
+static bool predicate_excludes_outside(Schedule *schedule, const Block *block, Analyzer *analyzer) {
+  Context *context = schedule->context;
   Map bindings = bindings_of(context, block);
   for (int i = 0; i < block->write_count; i++)
-    if (!excludes_outside(context, analyzer, block->predicate, &block->writes[i], &bindings))
+    if (!excludes_outside(context, schedule, analyzer, block->predicate, &block->writes[i],
+                          &bindings))
       return false;
   return true;
 }
@@ -170,7 +187,7 @@ static bool predicate_excludes_outside(Context *context, const Block *block, Ana
 bool block_writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer) {
   Context *context = schedule->context;
   if (block_init_is_partial(block) || !body_fills_regions(context, block)) return false;
-  if (predicate_excludes_outside(context, block, analyzer)) return true;
+  if (predicate_excludes_outside(schedule, block, analyzer)) return true;
   if (block->write_count != 1) return false;
   const Region *write = &block->writes[0];
   for (int d = 0; d < write->buffer->rank; d++)

@@ -9,7 +9,8 @@
 //   the same   one block writes it, each element always with the same value, and no block reads it;
 //   reduced    one block updates it by an operation whose order does not matter, after its init.
 // The proofs use supersets of the accessed boxes (accesses.c), but a write that must cover a read
-// has an exact box. Proofs that a map is injective are in injection.c.
+// has an exact box, in an iteration of the loops that are around both. Proofs that a map is
+// injective are in injection.c.
 #include "schedule/injection.h"
 #include "schedule/reduced_results.h"
 
@@ -220,8 +221,13 @@ static bool reduces_below(const Chain *chain, const Access *access) {
   return true;
 }
 
-// True when the write precedes the read in each iteration, with all elements that are read. A block
-// reads an element that its own init set first.
+// True when a loop below the statement of these accesses is around both.
+static bool share_loop(const Access *a, const Access *b) {
+  return a->inner_count && b->inner_count && a->inner[0].var == b->inner[0].var;
+}
+
+// True when all of the write precedes the read, with all elements that are read. A block reads an
+// element that its own init set first.
 static bool covers_read(const Chain *chain, const Access *w, const Access *r, bool precedes) {
   Region inner = {r->buffer, r->min, r->extent};
   Region outer = {w->buffer, w->min, w->extent};
@@ -229,7 +235,7 @@ static bool covers_read(const Chain *chain, const Access *w, const Access *r, bo
       !block_writes_whole_domain(chain->schedule, w->block, chain->analyzer))
     return false;
   if (w->block == r->block) return w->block->init && same_points(w, r);
-  return precedes && region_covers(chain->analyzer, &outer, &inner);
+  return precedes && !share_loop(w, r) && region_covers(chain->analyzer, &outer, &inner);
 }
 
 static bool covered_before(const Chain *chain, const Storage *storage, int read) {
@@ -239,9 +245,66 @@ static bool covered_before(const Chain *chain, const Storage *storage, int read)
   return false;
 }
 
-static bool all_covered_before(const Chain *chain, const Storage *storage) {
-  for (int i = 0; i < storage->accesses.count; i++)
-    if (!storage->accesses.items[i].write && !covered_before(chain, storage, i)) return false;
+static const Storage *storage_of(const StorageArray *all, const Buffer *buffer) {
+  for (int i = 0; i < all->count; i++)
+    if (buffers_alias(all->items[i].buffer, buffer)) return &all->items[i];
+  return NULL;
+}
+
+static bool contains(const PtrArray *items, const void *item) {
+  for (int i = 0; i < items->count; i++)
+    if (items->items[i] == item) return true;
+  return false;
+}
+
+typedef struct LoopByVariable {
+  const Expr *var;
+  Stmt *loop;
+} LoopByVariable;
+
+static bool find_loop_over(Visitor *visitor, Stmt *s) {
+  LoopByVariable *search = visitor->env;
+  if (s->kind == STMT_FOR && s->as.loop.var == search->var) search->loop = s;
+  return !search->loop;
+}
+
+static bool reads_are_covered(const Chain *chain, Stmt *s, const Buffer *buffer,
+                              const PtrArray *readers);
+
+// The same in each iteration of the loop over this variable below `s`.
+static bool covered_in_loop(const Chain *chain, Stmt *s, const Expr *var, const Buffer *buffer,
+                            const PtrArray *readers) {
+  LoopByVariable search = {.var = var};
+  visit_stmt(&(Visitor){.env = &search, .enter_stmt = find_loop_over}, s);
+  const Stmt *loop = search.loop;
+  int mark = analyzer_mark(chain->analyzer);
+  analyzer_bind(chain->analyzer, loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent);
+  bool covered = reads_are_covered(chain, loop->as.loop.body, buffer, readers);
+  analyzer_reset(chain->analyzer, mark);
+  return covered;
+}
+
+// True when each execution of the statement writes what these blocks (NULL: all) read in it, before
+// they do. A read that shares a loop with its write is looked at in each iteration of that loop.
+static bool reads_are_covered(const Chain *chain, Stmt *s, const Buffer *buffer,
+                              const PtrArray *readers) {
+  Context *context = chain->schedule->context;
+  AccessArray accesses = {0};
+  StorageArray all = {0};
+  PtrArray loops = {0}, inside = {0};
+  stmt_accesses_below(chain->schedule, chain->analyzer, s, &accesses);
+  by_storage(context, &accesses, &all);
+  const Storage *storage = storage_of(&all, buffer);
+  for (int i = 0; storage && i < storage->accesses.count; i++) {
+    const Access *a = &storage->accesses.items[i];
+    bool wanted = !a->write && (!readers || contains(readers, a->block));
+    if (!wanted || covered_before(chain, storage, i)) continue;
+    if (!a->inner_count) return false;
+    array_push(&context->arena, &inside, a->block);
+    if (!contains(&loops, a->inner[0].var)) array_push(&context->arena, &loops, a->inner[0].var);
+  }
+  for (int i = 0; i < loops.count; i++)
+    if (!covered_in_loop(chain, s, loops.items[i], buffer, &inside)) return false;
   return true;
 }
 
@@ -251,7 +314,7 @@ static bool is_private(const Chain *chain, const Storage *storage) {
   if (storage_uses(schedule->func->body, storage->buffer) !=
       storage_uses(chain->body, storage->buffer))
     return false;
-  return all_covered_before(chain, storage);
+  return reads_are_covered(chain, chain->body, storage->buffer, NULL);
 }
 
 // ---- Storage that always gets the same values --------------------------------------------------
@@ -334,9 +397,8 @@ bool buffer_is_private_below(Schedule *schedule, const Path *path, int depth,
   Chain chain = chain_make(schedule, path, depth, depth);
   StorageArray all = {0};
   by_storage(schedule->context, &chain.accesses, &all);
-  for (int i = 0; i < all.count; i++)
-    if (buffers_alias(all.items[i].buffer, buffer)) return is_private(&chain, &all.items[i]);
-  return false;
+  const Storage *storage = storage_of(&all, buffer);
+  return storage && is_private(&chain, storage);
 }
 
 bool buffer_writes_apart(Schedule *schedule, const Path *path, int depth, const Buffer *buffer) {
@@ -570,7 +632,8 @@ bool loop_reads_own_writes(Schedule *schedule, const Path *path, int depth, cons
   by_storage(schedule->context, &chain.accesses, &all);
   for (int i = 0; i < all.count; i++)
     if (buffers_alias(all.items[i].buffer, buffer))
-      return !all.items[i].mixed && all_covered_before(&chain, &all.items[i]);
+      return !all.items[i].mixed &&
+             reads_are_covered(&chain, chain.body, all.items[i].buffer, NULL);
   return true;
 }
 
@@ -583,7 +646,8 @@ bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *
   by_storage(schedule->context, &chain.accesses, &all);
   for (int i = 0; i < all.count; i++)
     if (buffers_alias(all.items[i].buffer, buffer))
-      return !all.items[i].mixed && all_covered_before(&chain, &all.items[i]);
+      return !all.items[i].mixed &&
+             reads_are_covered(&chain, chain.body, all.items[i].buffer, NULL);
   return false;
 }
 

@@ -56,3 +56,64 @@ def test_fused_loops_of_sizes_that_leave_elements_out():
     sch.fuse(*sch.get_loops("D"))
     with pytest.raises(ScheduleError, match="not proved to run over its domain: the binding of vi"):
         sch.blockize(sch.get_loops("D")[0])
+
+
+@T.prim_func
+def product(a: T.handle, b: T.handle, c: T.handle):
+    n, m, k = T.int32(), T.int32(), T.int32()
+    A = T.match_buffer(a, (n, k), "float32")
+    B = T.match_buffer(b, (k, m), "float32")
+    C = T.match_buffer(c, (n, m), "float32")
+    for i, j, r in T.grid(n, m, k):
+        with T.block("C"):
+            vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vr] * B[vr, vj]
+
+
+@pytest.mark.parametrize("order", ["parallel first", "parallel last"])
+def test_packed_copies_in_parallel_loops(order):
+    """Each iteration of the parallel loop makes the copies that it reads, up to the ends of the tensors."""
+    sch = tir.Schedule(product)
+    i, j, r = sch.get_loops("C")
+    i, i0 = sch.split(i, [None, 4])
+    j, j0 = sch.split(j, [None, 8])
+    sch.reorder(i, j, r, i0, j0)
+    if order == "parallel first":
+        sch.parallel(i)
+    copy = sch.cache_read("C", 1, "global")
+    sch.compute_at(copy, j)
+    sch.transform_layout(copy, ("write", 0), lambda k, j: [j // 8, k, j % 8])
+    if order == "parallel last":
+        sch.parallel(i)
+    assert "T.axis.spatial(m, j_0 * 8 + ax1)" in sch.mod.script()
+    run = pleat.build(sch.mod, cache=False)
+    for n, m, k in ((5, 9, 3), (13, 8, 4)):
+        a, b = (np.arange(x * y, dtype="float32").reshape(x, y) % 5 for x, y in ((n, k), (k, m)))
+        c = np.zeros((n, m), "float32")
+        run(a, b, c)
+        assert np.array_equal(c, a @ b)
+
+
+@pytest.mark.parametrize("index, is_made", [("vj", True), ("vj // 4 * 4", False), ("T.min(vj + 1, 8)", False),
+                                            ("8 - vj", False)])
+def test_rows_that_parallel_iterations_write_and_read(index, is_made):
+    """An element may have been written in the last iteration of the outer loop when it is read."""
+    sch = tir.Schedule(pleat.script.from_source(f"""
+@T.prim_func
+def f(A: T.Buffer((16, 9), "float32"), C: T.Buffer((16, 9), "float32")):
+    B = T.alloc_buffer((9,))
+    for i, j in T.grid(16, 9):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vj] = A[vi, vj]
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[{index}]
+""", {"T": T}))
+    i, j = sch.get_loops("C")
+    if is_made:
+        return sch.parallel(i)
+    with pytest.raises(ScheduleError, match="iterations of loop 'i' are not proved to be independent: block 'B'"):
+        sch.parallel(i)
