@@ -35,6 +35,7 @@ DEVICES = ("opencl", "cuda")
 TARGETS = ("llvm", "c", *DEVICES)
 LOADED = (".pleat", ".so", ".o")  # files that have what load_module reads; it comes through a linker
 SCALARS = "depend on values that only a run has"  # a message of driver/kernel_program.c
+UNKNOWN_EXTENT = re.compile(r"the extent of axis \d+ of .* is not given")  # interp/compare.c: of scalar arguments
 PACKED = "packed"  # the result of a function that MakePackedAPI made: its kind and its value
 DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
@@ -297,7 +298,7 @@ class Function:
             try:
                 model = self._compile(sizes)
             except PleatError as error:
-                if self._numbers or SCALARS not in str(error):
+                if self._numbers or not (SCALARS in str(error) or UNKNOWN_EXTENT.search(str(error))):
                     raise
                 self._numbers = [i for i, one in enumerate(self.parameters)
                                  if one.shape is None and "int" in one.dtype]

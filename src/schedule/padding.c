@@ -709,6 +709,17 @@ static Expr *at_start(const Dropping *d, Expr *condition) {
   return substitute_expr(context, condition, &first);
 }
 
+// Assumes that the loops around the block run: ceil(n / 4) iterations need an n of 1 at least.
+static void assume_loops_run(const Dropping *d) {
+  Context *context = d->schedule->context;
+  for (int i = 0; i < d->path->count; i++) {
+    const Stmt *s = d->path->items[i];
+    const Expr *extent = s->kind == STMT_FOR ? s->as.loop.extent : NULL;
+    if (extent && extent->op == EXPR_FLOOR_DIV && extent->args[1]->op == EXPR_INT)
+      analyzer_assume(d->analyzer, expr_binary(context, EXPR_LE, extent->args[1], extent->args[0]));
+  }
+}
+
 // True when the update changes nothing where only this condition is false, and each result has an
 // update for which all conditions hold.
 static bool leaves_out_neutral(Dropping *d, const ReductionUpdate *update, const ExprArray *all,
@@ -718,6 +729,7 @@ static bool leaves_out_neutral(Dropping *d, const ReductionUpdate *update, const
   int mark = analyzer_mark(d->analyzer);
   for (int i = 0; i < all->count; i++)
     if (i != left_out) analyzer_assume(d->analyzer, all->items[i]);
+  assume_loops_run(d);
   bool neutral = analyzer_prove(d->analyzer, at_start(d, all->items[left_out]));
   analyzer_assume(d->analyzer, expr_unary(context, EXPR_NOT, all->items[left_out]));
   if (neutral) {

@@ -190,3 +190,36 @@ def test_padding_of_single_axes_that_differs(value):
         again = tir.Schedule(matmul)
         exec(text, {"sch": again, "T": T, "s_tir": tir})
         pleat.ir.assert_structural_equal(again.func, sch.func)
+
+
+@T.prim_func
+def of_free_size(a: T.handle, b: T.handle, c: T.handle, k: T.int32):
+    n = T.int32()
+    A = T.match_buffer(a, (n, k), "float32")
+    B = T.match_buffer(b, (k, 3), "float32")
+    C = T.match_buffer(c, (n, 3), "float32")
+    for i, j, r in T.grid(n, 3, k):
+        with T.block("C"):
+            vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vr] * B[vr, vj]
+
+
+def test_neutral_padding_up_to_a_free_size():
+    """The physical shapes follow from a scalar argument alone."""
+    sch = tir.Schedule(of_free_size)
+    sch.transform_layout("C", "A", lambda i, r: [i, r // 4, r % 4], pad_value=0)
+    sch.transform_layout("C", "B", lambda r, j: [j, r // 4, r % 4], pad_value=0)
+    sch.transform_block_layout("C", lambda i, j, r: [i, j, r // 4, r % 4])
+    sch.drop_padding_predicate("C")
+    assert "T.where" not in sch.mod.script()
+    run = pleat.build(sch.mod, cache=False)
+    for n, k in ((5, 10), (2, 4)):
+        a, b = (np.arange(x * y, dtype="float32").reshape(x, y) % 7 for x, y in ((n, k), (k, 3)))
+        padded = [np.pad(x, ((0, 0), (0, -k % 4))).reshape(len(x), -1, 4) for x in (a, b.T)]
+        c = np.full((n, 3), 9, "float32")
+        run(*padded, c, k)
+        assert np.array_equal(c, a @ b)
+    with pytest.raises(pleat.PleatError, match="axis 1 has extent 1, expected 2"):
+        run(*padded, c, 5)
