@@ -234,6 +234,17 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
   return wide ? found : NEST_STRIDED;
 }
 
+int64_t nest_block_along(const Nest *nest, const NestRead *read, const Layout *layout, int axis) {
+  int found = -1;
+  for (int d = 0; d < read->buffer->rank; d++) {
+    if (!nest_moves(read, d, axis)) continue;
+    if (found >= 0 || !read->linear[d] || read->coefficient[d][axis] != 1) return 1;
+    found = d;
+  }
+  int64_t block = found < 0 ? 1 : nest_block(layout, found);
+  return block > 1 && aligned_along(nest, read, found, axis, (int)block) ? block : 1;
+}
+
 int64_t nest_stride(const NestRead *read, const Layout *layout, int axis) {
   int last = read->buffer->rank - 1;
   for (int d = 0; d < last; d++)

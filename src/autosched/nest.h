@@ -70,6 +70,9 @@ int nest_window(const Nest *nest, const NestRead *read, int axis, int *moved_by)
 // How many consecutive values of logical axis `d` are contiguous in whole blocks, padding included:
 // m for a layout whose innermost physical axis is d % m; 1 otherwise.
 int64_t nest_block(const Layout *layout, int d);
+// The elements of each block of the layout that values of the axis run through, beginning with a
+// multiple of the block whatever the other axes are; 1: none.
+int64_t nest_block_along(const Nest *nest, const NestRead *read, const Layout *layout, int axis);
 
 // How an access behaves when `axis` takes `lanes` consecutive values.
 typedef enum NestStep {

@@ -122,15 +122,26 @@ static double new_share(const TileSearch *s, int i, int axis) {
   return MIN_OF(fabs((double)stride / (double)(taps * step)), 1);
 }
 
+// The bytes of a read that the loops run over again and again: those of one group, where a spatial
+// axis selects the group.
+static double bytes_of_group(const TileSearch *s, int i) {
+  double bytes = s->bytes[i];
+  for (int a = 0; a < s->nest->spatial_count; a++)
+    if (s->moves[i][a] && s->repeats[i][a] > 1) bytes /= extent_of(s->nest, a) / s->repeats[i][a];
+  return bytes;
+}
+
 // The cost of jumps between the blocks of a read that the reduction runs through, in far reads for
-// each step. Where the second cache does not hold it, they wait for the third one, unless there are
-// so few that the prefetcher follows each from tile to tile.
+// each step, unless there are so few that the prefetcher follows each from tile to tile. Where the
+// second cache does not hold the read, they wait for the third one; a read that takes a large share
+// of the second cache beside the other operands loses a part of it.
 static double block_jumps(const TileSearch *s, int i) {
   const CostModel *c = s->costs;
   double extent = extent_of(s->nest, s->innermost), block = (double)s->blocks[i][s->innermost];
-  bool held = s->bytes[i] <= (double)s->machine->l2_bytes * c->panel_l2_share;
-  if (block <= 1 || held || extent / block <= c->followed_streams) return 0;
-  return c->jump_cycles / c->far_cycles / block;
+  double share = bytes_of_group(s, i) / (double)s->machine->l2_bytes, lost = 1;
+  if (block <= 1 || extent / block <= c->followed_streams) return 0;
+  if (share <= c->panel_l2_share) lost = MAX_OF(share - c->jumps_l2_share, 0);
+  return lost * c->jump_cycles / c->far_cycles / block;
 }
 
 static void find_far_reads(TileSearch *s) {
@@ -645,8 +656,7 @@ static void look_at_read(TileSearch *s, int i) {
     s->moves[i][a] = nest_depends(read, a);
     s->repeats[i][a] = nest_repeats(s->nest, read, a);
     s->collides[i][a] = !packed && shares_sets(s, i, a);
-    int d = packed || !s->layouts->reads[i] ? -1 : nest_dimension_of(s->nest, read, a);
-    s->blocks[i][a] = d < 0 ? 1 : nest_block(s->layouts->reads[i], d);
+    s->blocks[i][a] = packed ? 1 : nest_block_along(s->nest, read, s->layouts->reads[i], a);
   }
 }
 

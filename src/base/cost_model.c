@@ -19,6 +19,7 @@ static const CostModel x86_64 = {
     .far_cycles = 8,
     .jump_cycles = 33,
     .followed_streams = 64,
+    .jumps_l2_share = 0.35,
     .far_start_cycles = 500,
     .near_bytes = 256,
     .set_bytes = 4096,

@@ -65,6 +65,9 @@ typedef struct CostModel {
   // Cycles for a jump to another block of a tensor in the third cache, where a sum runs through
   // more of them than the prefetcher follows [performance, sums over 1024 channels].
   double jump_cycles, followed_streams;
+  // The share of L2 that such a tensor may take before some of its jumps leave L2 [performance,
+  // sums over 768 channels].
+  double jumps_l2_share;
   // Cycles until the first constants of a kernel come from beyond L2 [`make bench-model`, Zen 5].
   double far_start_cycles;
   // Bytes that the prefetcher follows [performance, panels of one head's columns].

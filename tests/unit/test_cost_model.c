@@ -21,6 +21,7 @@ static void test_every_field_is_positive(void **state) {
                             model->far_cycles,
                             model->jump_cycles,
                             model->followed_streams,
+                            model->jumps_l2_share,
                             model->fma_latency,
                             model->loads_a_cycle,
                             model->half_vector_share,
@@ -107,12 +108,12 @@ static void test_every_field_is_positive(void **state) {
 static void test_shares_and_ties_are_below_one(void **state) {
   HostMachine machine = machine_probe();
   const CostModel *model = cost_model_of(&machine);
-  const double shares[] = {model->exposed_share,  model->panel_l1_share,
-                           model->panel_l2_share, model->panel_rows_share,
-                           model->tie_tile,       model->tie_panels,
-                           model->tie_axis,       model->least_saved_by_bands,
-                           model->bilinear_share, model->block_share,
-                           model->half_vector_share};
+  const double shares[] = {model->exposed_share,     model->panel_l1_share,
+                           model->panel_l2_share,    model->panel_rows_share,
+                           model->tie_tile,          model->tie_panels,
+                           model->tie_axis,          model->least_saved_by_bands,
+                           model->bilinear_share,    model->block_share,
+                           model->half_vector_share, model->jumps_l2_share};
   for (int i = 0; i < COUNT_OF(shares); i++) assert_true(shares[i] < 1);
   assert_true(model->broadcast_factor >= 1 && model->condition_factor >= 1 &&
               model->border_factor >= 1 && model->rest_factor >= 1);
