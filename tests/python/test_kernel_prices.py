@@ -201,3 +201,9 @@ def test_many_blocks_beyond_the_second_cache_cost_jumps():
     """The prefetcher follows 64 blocks of channels that a sum runs through, but not 512."""
     assert convolution_price("NCHW8c", 4096, 256, 14) > 1.3 * convolution_price("NHWC", 4096, 256, 14)
     assert convolution_price("NCHW8c", 512, 64, 56) < 1.1 * convolution_price("NHWC", 512, 64, 56)
+
+
+def test_blocks_of_a_group_cost_jumps():
+    """Each group runs through 512 blocks of its own."""
+    assert (convolution_price("NCHW8c", 8192, 512, 14, group=2) >
+            1.2 * convolution_price("NHWC", 8192, 512, 14, group=2))
