@@ -118,9 +118,19 @@ static void note_regions(Placement *placement, const Block *block) {
   placement->block_depth = outer;
 }
 
+// The bindings and the predicate of a block are evaluated outside of it.
+static void note_heading(Placement *placement, Visitor *visitor, const Block *block) {
+  int outer = placement->block_depth;
+  placement->block_depth = placement->path.count;
+  for (int i = 0; i < block->var_count; i++) visit_expr(visitor, block->vars[i].binding);
+  if (block->predicate) visit_expr(visitor, block->predicate);
+  placement->block_depth = outer;
+}
+
 static void place_in(Placement *placement, Visitor *visitor, Stmt *s) {
   int outer = placement->block_depth;
   Map outer_vars = placement->vars;
+  if (s->kind == STMT_BLOCK) note_heading(placement, visitor, s->as.block);
   if (s->kind == STMT_BLOCK && placement->keeps_blocks) note_regions(placement, s->as.block);
   array_push(&placement->context->arena, &placement->path, s);
   if (s->kind == STMT_FOR) {

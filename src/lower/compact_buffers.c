@@ -259,7 +259,7 @@ static Region shifted_region(Context *context, const void *env, const Region *re
     if (shift->buffer->shape[i] == region->buffer->shape[i] || (is_known && stated < whole))
       continue;
     result.min[i] = expr_int(context, region->min[i]->type, 0);
-    result.extent[i] = shift->buffer->shape[i];
+    result.extent[i] = expr_cast(context, result.min[i]->type, shift->buffer->shape[i]);
   }
   return result;
 }

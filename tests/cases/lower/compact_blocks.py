@@ -3,6 +3,7 @@
 # RUN: pleat opt %s --func blocks --pass compact_buffers,simplify_loops --verify-each | sed -n "/def blocks/,/^$/p"
 # RUN: pleat opt %s --func views --pass compact_buffers,simplify_loops --verify-each | sed -n "/def views/,/^$/p"
 # RUN: pleat opt %s --func threads --pass compact_buffers,simplify_loops | sed -n "/def threads/,/^$/p"
+# RUN: pleat opt %s --func types --pass compact_buffers,simplify_loops --verify-each | sed -n "/def types/,/^$/p"
 # RUN: pleat opt %s --func threads --pass convert_blocks,compact_buffers,simplify_loops | sed -n "/def threads/,/^$/p"
 # RUN: pleat opt %s --func block_threads --pass compact_buffers,simplify_loops | sed -n "/def block_threads/,/^$/p"
 # RUN: pleat opt %s --func address --pass compact_buffers,simplify_loops | sed -n "/def address/,/^$/p"
@@ -84,3 +85,20 @@ def address(C: T.Buffer((24,), "float32")):
             B[vi] = T.float32(1)
             T.evaluate(T.call_extern("int32", "f", B.data))
             C[vi] = B[vi]
+
+
+# The indices are int64 and the extents of B int32. The region that is wider than B becomes all of it.
+@T.prim_func
+def types(A: T.Buffer((9,), "float32"), C: T.Buffer((9,), "float32")):
+    B = T.alloc_buffer((12,), "float32")
+    for i in range(T.int64(9)):
+        with T.block("B"):
+            vi = T.axis.remap("S", [i])
+            B[vi] = A[vi] * 2.0
+    with T.block("all"):
+        T.reads(B[T.int64(0):T.int64(10)])
+        T.writes(C[T.int64(0):T.int64(9)])
+        for i in range(T.int64(9)):
+            with T.block("C"):
+                vi = T.axis.remap("S", [i])
+                C[vi] = B[vi] + 1.0

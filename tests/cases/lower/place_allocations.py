@@ -43,3 +43,23 @@ def stated(C: T.Buffer((7,), "float32")):
             T.reads(D[vi])
             T.writes(C[vi])
             C[vi] = T.float32(1)
+
+
+# The condition and the binding of the last block read P and J, which the block itself does not.
+@T.prim_func
+def headings(A: T.Buffer((9,), "float32"), C: T.Buffer((9,), "float32")):
+    P = T.alloc_buffer((9,), "float32")
+    J = T.alloc_buffer((9,), "int32")
+    for i in range(9):
+        with T.block("P"):
+            vi = T.axis.remap("S", [i])
+            P[vi] = A[vi] - 1.0
+    for i in range(9):
+        with T.block("J"):
+            vi = T.axis.remap("S", [i])
+            J[vi] = 8 - vi
+    for i in range(9):
+        with T.block("C"):
+            vi = T.axis.spatial(9, T.max(0, T.min(8, J[i])))
+            T.where(P[i] > 0.0)
+            C[vi] = A[vi] * 2.0
