@@ -56,6 +56,19 @@ static bool check_new_name(Parser *parser, const PyNode *target, const BlockBuil
                 block->is_function ? "function" : "block", target->text);
 }
 
+bool parse_hides_no_parameter(Parser *parser, const PyNode *target) {
+  const Binding *old = parser_find(parser, target->text);
+  bool is_outermost = parser->block && parser->block->is_function;
+  int count = old && old->kind == BOUND_BUFFER && is_outermost ? parser->matched.count : 0;
+  for (int i = 0; i < count; i++)
+    if (parser->matched.items[i] == old->buffer)
+      return REPORT(parser, target,
+                    "'%s' is a parameter, which nothing could use from here on\n"
+                    "give the memory another name",
+                    target->text);
+  return true;
+}
+
 static void axis_add(Parser *parser, const PyNode *target, BlockBuilder *block, BlockVar var) {
   if (target->kind != PY_NAME) {
     REPORT(parser, target, "expected the name of a block variable");
@@ -94,6 +107,20 @@ static bool find_domain(Parser *parser, BlockVar *var) {
   bool exact;
   index_region(analyzer, &var->binding, 1, loops, count, &var->min, &var->extent, &exact);
   return exact;
+}
+
+// Reports the use of a block's own variable in what is evaluated outside of the block.
+static bool check_outside(Parser *parser, const PyNode *node, const BlockBuilder *block,
+                          const Expr *e) {
+  for (int i = 0; i < block->vars.count; i++) {
+    const Expr *var = block->vars.items[i].var;
+    if (expr_uses(e, var))
+      return REPORT(parser, node,
+                    "'%s' is a variable of this block, and this is evaluated outside of it\n"
+                    "write it with the variables of the loops around",
+                    var->as.var->name);
+  }
+  return true;
 }
 
 static bool read_domain(Parser *parser, PyNode *const *args, BlockVar *var) {
@@ -168,6 +195,7 @@ static void axis(Parser *parser, const PyNode *node, const PyNode *call, IterKin
     REPORT(parser, args[1], "a block variable must be bound to an integer");
     var.binding = NULL;
   }
+  if (var.binding && !check_outside(parser, args[1], block, var.binding)) var.binding = NULL;
   if (var.binding && read_domain(parser, args, &var))
     axis_add(parser, target, block, var);
   else
@@ -280,7 +308,8 @@ static void where(Parser *parser, Sequence *sequence, const PyNode *node, const 
   if (!block || !py_arguments(parser->context, call, "predicate", args, NULL)) return;
   if (block->predicate)
     REPORT(parser, node, "this block has a predicate already; combine them with `and`");
-  block->predicate = parse_condition(parser, args[0]);
+  Expr *predicate = parse_condition(parser, args[0]);
+  if (predicate && check_outside(parser, args[0], block, predicate)) block->predicate = predicate;
 }
 
 static void block_attr(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
@@ -306,7 +335,8 @@ static void alloc_buffer(Parser *parser, Sequence *sequence, const PyNode *node,
                          const PyNode *call) {
   const PyNode *target = node->items[0];
   BlockBuilder *block = heading(parser, node);
-  bool ok = block && check_new_name(parser, target, block);
+  bool ok = block && check_new_name(parser, target, block) &&
+            parse_hides_no_parameter(parser, target);
   Buffer *buffer = ok ? parse_buffer(parser, call, target->text, NULL) : NULL;
   if (!buffer) {
     parser_bind_nothing(parser, target);

@@ -4,6 +4,8 @@
 // Operands of different types are converted to one: a literal takes the other operand's type, a
 // scalar is broadcast to a vector's lanes, integers and floats are widened, and an integer with a
 // float is cast.
+#include <math.h>
+
 #include "script/parser.h"
 
 static const Operand nothing = {NULL, false};
@@ -24,10 +26,24 @@ static Expr *settled(Parser *parser, Operand operand) {
   return is_real ? expr_float(parser->context, DTYPE_FLOAT32, operand.e->as.f) : operand.e;
 }
 
+// Warns of a number that is infinite in its type.
+static void check_finite(Parser *parser, const PyNode *node, double value, DType type) {
+  double most = type.code == TYPE_BFLOAT ? 0x1.ffp127
+                : type.bits == 16        ? 65520.0
+                                         : 0x1.ffffffp127;
+  if (type.bits < 16 || type.bits > 32 || isinf(value) || !(fabs(value) >= most)) return;
+  diag_warning(parser->context, node->pos,
+               "%g is beyond the numbers of %s, in which it is infinite", value,
+               parser_type_name(parser, dtype_lanes(type, 1)));
+}
+
 static Expr *literal_as(Parser *parser, const PyNode *node, Expr *e, DType type) {
   int64_t value;
-  if (dtype_is_float(type))
-    return expr_float(parser->context, type, expr_as_int(e, &value) ? (double)value : e->as.f);
+  if (dtype_is_float(type)) {
+    double number = expr_as_int(e, &value) ? (double)value : e->as.f;
+    check_finite(parser, node, number, type);
+    return expr_float(parser->context, type, number);
+  }
   if (!dtype_is_int(type) || !expr_as_int(e, &value)) return settled(parser, literal(e));
   if (dtype_holds(type, value)) return expr_int(parser->context, type, value);
   REPORT(parser, node, "%lld does not fit %s", (long long)value, parser_type_name(parser, type));

@@ -277,7 +277,8 @@ static Scope decl_buffer_scope(Parser *parser, const PyNode *call, const PyNode 
 // T.alloc_buffer(shape, dtype), T.alloc_local(…), T.alloc_shared(…) as statements.
 static Scope alloc_scope(Parser *parser, const PyNode *call, const PyNode *target,
                          const char *scope) {
-  if (!has_name(parser, call, target)) return (Scope){0};
+  if (!has_name(parser, call, target) || !parse_hides_no_parameter(parser, target))
+    return (Scope){0};
   const PyNode *last = call->items[call->count - 1];
   bool is_annotated = last->kind == PY_KEYWORD && !strcmp(last->text, "annotations");
   PyNode plain = *call;
@@ -582,11 +583,24 @@ static void with_scope(Parser *parser, Sequence *sequence, const PyNode *node, i
   sequence_add(parser, sequence, node, made.stmt);
 }
 
+// T.block and T.init give nothing that a name could stand for.
+static void check_no_target(Parser *parser, Str member, const PyNode *call, const PyNode *target) {
+  bool is_older = call->count > 1 && call->items[1]->kind == PY_LIST; // parse_block reports it
+  if (!target || is_older) return;
+  REPORT(parser, target,
+         "T.%s gives nothing to name\n"
+         "a block defines its variables by statements, vi = T.axis.spatial(EXTENT, BINDING)",
+         member);
+  parser_bind_nothing(parser, target);
+}
+
 static void with_items(Parser *parser, Sequence *sequence, const PyNode *node, int at) {
   const PyNode *call = node->items[at], *suite = node->items[node->count - 1];
   Str member = parser_called(parser, call, DIALECT_TIR);
   const ScopeRule *rule = member ? scope_rule(member) : NULL;
   bool is_last = at + 3 == node->count;
+  if (member && is_last && parse_is_scope(member))
+    check_no_target(parser, member, call, node->items[at + 1]);
   if (rule) {
     with_scope(parser, sequence, node, at, rule);
   } else if (member && is_last && is_block_name(member)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads statements. A suite becomes a sequence. A statement whose scope is the rest of its suite
 // (`x = …`, T.attr(…), T.decl_buffer(…)) stays open until the suite ends.
+#include "arith/arith.h"
 #include "script/parse_stmt.h"
 
 #include <math.h>
@@ -304,10 +305,37 @@ static void for_statement(Parser *parser, Sequence *sequence, const PyNode *node
 
 // ---- Control
 
+static bool mentions(const PyNode *node, Str name) {
+  if (!node) return false;
+  bool found = node->kind == PY_NAME && node->text == name;
+  for (int i = 0; i < node->count && !found; i++) found = mentions(node->items[i], name);
+  return found;
+}
+
+// The statement of a loop's body that gives another value to a name in the loop's condition; NULL:
+// there is none.
+static const PyNode *renewal(const PyNode *s, const PyNode *condition) {
+  const PyNode *target = s->kind == PY_ASSIGN ? s->items[0] : NULL, *found = NULL;
+  if (target && target->kind == PY_NAME && mentions(condition, target->text)) return target;
+  if (s->kind == PY_SUITE)
+    for (int i = 0; i < s->count && !found; i++) found = renewal(s->items[i], condition);
+  return found;
+}
+
+// Reports `while i < 4:` over `i = i + 1`, where each of the two names another value.
+static bool check_renewal(Parser *parser, const PyNode *node, Expr *condition) {
+  const PyNode *renewed = renewal(node->items[1], node->items[0]);
+  if (!renewed || expr_reads_memory(condition)) return true;
+  return REPORT(parser, renewed,
+                "this is another '%s' than that of the condition, whose value stays\n"
+                "use a buffer of one element: %s = T.decl_buffer((1,), \"int32\"), %s[0] = …",
+                renewed->text, renewed->text, renewed->text);
+}
+
 static void while_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
   Expr *condition = parse_condition(parser, node->items[0]);
   Stmt *body = parse_suite(parser, node->items[1]);
-  if (!condition) return;
+  if (!condition || !check_renewal(parser, node, condition)) return;
   Stmt *s = arena_new(&parser->context->arena, Stmt);
   s->kind = STMT_WHILE;
   s->as.repeat.condition = condition;

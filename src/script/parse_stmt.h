@@ -51,6 +51,9 @@ extern const StatementCall block_statements[], block_assignments[]; // ended by 
 void parse_block(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call,
                  const PyNode *suite);
 void parse_init(Parser *parser, const PyNode *node, const PyNode *suite);
+// False with an error where memory that is allocated in the function's own lines has the name of a
+// parameter.
+bool parse_hides_no_parameter(Parser *parser, const PyNode *target);
 // Puts the statements of a macro in the place of its call (parse_macro.c).
 void parse_macro(Parser *parser, Sequence *sequence, const PyNode *call, const Captured *macro);
 
