@@ -63,6 +63,7 @@ const LowerPass lower_passes[] = {
      .other_names = "CompactBufferAllocation",
      .signature = "is_strict?",
      .run = lower_compact_buffers,
+     .breaks = FLAT, // where an allocation asks for aligned axes
      .summary = "allocations shrink to what is alive in them"},
     {.name = "guard_products",
      .run = lower_guard_products,

@@ -16,8 +16,9 @@
 typedef struct DomainProof {
   Context *context;
   Analyzer *analyzer;
-  Map defined; // variables of parameters, loops, blocks and lets
-  bool views;  // views are proved, not bindings
+  Map defined;    // variables of parameters, loops, blocks and lets
+  PtrArray empty; // variables of loops around that have no iterations
+  bool views;     // views are proved, not bindings
   bool ok;
 } DomainProof;
 
@@ -57,13 +58,26 @@ static bool stays_inside(DomainProof *proof, const BlockVar *v) {
   return analyzer_prove_within(proof->analyzer, v->binding, v->min, end);
 }
 
+// Where only loops of the reduction have no iterations, the init runs.
+static bool runs(const DomainProof *proof, const Block *block) {
+  bool used = false;
+  for (int i = 0; i < proof->empty.count; i++)
+    for (int k = 0; k < block->var_count; k++)
+      used |= block->vars[k].kind == ITER_SPATIAL &&
+              expr_uses(block->vars[k].binding, proof->empty.items[i]);
+  return !proof->empty.count || (block->init && !used);
+}
+
 // The predicate holds when the bindings are evaluated. In the body, it may hold no longer where it
 // reads memory.
 static void prove_bindings(DomainProof *proof, const Block *block) {
   int mark = analyzer_mark(proof->analyzer);
   analyzer_assume(proof->analyzer, block->predicate);
-  for (int i = 0; i < block->var_count; i++)
-    if (!stays_inside(proof, &block->vars[i])) refuse_binding(proof, block, &block->vars[i]);
+  for (int i = 0; i < block->var_count && runs(proof, block); i++) {
+    const BlockVar *v = &block->vars[i];
+    bool is_proved = proof->empty.count && v->kind != ITER_SPATIAL;
+    if (!is_proved && !stays_inside(proof, v)) refuse_binding(proof, block, v);
+  }
   analyzer_reset(proof->analyzer, mark);
 }
 
@@ -198,7 +212,12 @@ static bool enter_sequence(DomainProof *proof, Stmt *s) {
 
 static bool enter_loop(DomainProof *proof, Stmt *s) {
   int64_t extent;
-  if (expr_as_int(s->as.loop.extent, &extent) && extent <= 0) return false;
+  if (expr_as_int(s->as.loop.extent, &extent) && extent <= 0) {
+    array_push(&proof->context->arena, &proof->empty, s->as.loop.var);
+    prove_stmt(proof, s->as.loop.body);
+    proof->empty.count--;
+    return false;
+  }
   analyzer_assume_runs(proof->analyzer, s->as.loop.extent);
   analyzer_bind_kept(proof->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
   return true;

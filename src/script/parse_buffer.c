@@ -425,9 +425,11 @@ static Buffer *view_as(Parser *parser, const PyNode *call, Buffer *source, Str n
   DType type;
   if (!parse_dtype(parser, call->items[1], &type)) return NULL;
   int from = source->type.bits * source->type.lanes, to = type.bits * type.lanes;
-  bool fits = source->rank && !source->strides && (from % to == 0 || to % from == 0);
-  int64_t extent;
-  fits &= fits && expr_as_int(source->shape[source->rank - 1], &extent) && extent * from % to == 0;
+  bool fits = source->rank && !source->strides && from > 0 && to > 0 &&
+              (from % to == 0 || to % from == 0);
+  int64_t extent = 0, bits = 0;
+  fits = fits && expr_as_int(source->shape[source->rank - 1], &extent) &&
+         mul_fits(extent, from, &bits) && bits % to == 0;
   if (!fits) {
     REPORT(parser, call, "%s cannot be seen as elements of %s", source->name,
            parser_type_name(parser, type));
@@ -435,7 +437,7 @@ static Buffer *view_as(Parser *parser, const PyNode *call, Buffer *source, Str n
   }
   Expr **shape = arena_copy(&context->arena, source->shape, sizeof *shape * (size_t)source->rank);
   Expr **last = &shape[source->rank - 1];
-  *last = expr_int(context, (*last)->type, extent * from / to);
+  *last = expr_int(context, (*last)->type, bits / to);
   Buffer *view = buffer_new(context, name, type, shape, source->rank, source->scope);
   view->pos = call->pos;
   view->data = source->data;

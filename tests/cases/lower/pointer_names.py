@@ -1,4 +1,5 @@
 # RUN: pleat opt %s --pass lower
+# RUN: pleat opt %s --pass convert_blocks -o %t/loops.py && pleat opt %t/loops.py --pass compact_buffers
 # The local buffer has another extent in the last iteration, which is apart from the others: the pointer of
 # the first one may not have the name of the second one, since a name with indices is a buffer.
 from tvm.script import tir as T
