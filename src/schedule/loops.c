@@ -264,6 +264,34 @@ static Expr *fused_digit(const FusedLoops *parts, Expr *extent) {
   return expr_floor_div(context, digit, parts->inside);
 }
 
+static bool block_uses(const Block *block, IterKind kind, const Expr *var) {
+  for (int i = 0; i < block->var_count; i++)
+    if (block->vars[i].kind == kind && expr_uses(block->vars[i].binding, var)) return true;
+  return false;
+}
+
+// The block whose results would keep no init where a loop of its reduction has no iterations, since
+// the loop over the data that becomes one with it has none then either; NULL: there is none.
+static const Block *loses_init(Schedule *schedule, const Path *path, int top) {
+  Context *context = schedule->context;
+  StmtArray blocks = {0};
+  Analyzer *analyzer = path_analyzer(schedule, path, top);
+  blocks_below(&context->arena, path->items[top], &blocks);
+  for (int b = 0; b < blocks.count; b++) {
+    const Block *block = blocks.items[b]->as.block;
+    bool moves = false, empty = false;
+    for (int i = top; i < path->count; i++) {
+      const Stmt *s = path->items[i];
+      Expr *none = expr_int(context, s->as.loop.extent->type, 0);
+      moves |= block_uses(block, ITER_SPATIAL, s->as.loop.var) && loop_const_extent(s) != 1;
+      empty |= block_uses(block, ITER_REDUCTION, s->as.loop.var) &&
+               !analyzer_prove(analyzer, expr_lt(context, none, s->as.loop.extent));
+    }
+    if (block->init && moves && empty) return block;
+  }
+  return NULL;
+}
+
 bool step_fuse(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   StepValue *loops = &call->args[0];
@@ -272,6 +300,13 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
   Path path;
   if (!check_neighbours(schedule, loops, &path)) return false;
   int top = path.count - count;
+  const Block *lost = loses_init(schedule, &path, top);
+  if (lost)
+    return schedule_refuse(schedule, path_end(&path)->pos,
+                           "a loop of the reduction of block '%s' may have no iterations, and its "
+                           "init would then not run\ndecompose_reduction first, or assert that the "
+                           "size is positive",
+                           lost->name);
   Text name = text_new(&context->arena);
   for (int i = 0; i < count; i++) text_printf(&name, "%s_", loop_name(path.items[top + i]));
   text_puts(&name, "fused");

@@ -117,3 +117,15 @@ def f(A: T.Buffer((16, 9), "float32"), C: T.Buffer((16, 9), "float32")):
         return sch.parallel(i)
     with pytest.raises(ScheduleError, match="iterations of loop 'i' are not proved to be independent: block 'B'"):
         sch.parallel(i)
+
+
+def test_the_init_of_an_empty_reduction_is_not_fused_away():
+    sch = tir.Schedule(product)
+    i, j, r = sch.get_loops("C")
+    with pytest.raises(ScheduleError, match="the reduction of block 'C' may have no iterations"):
+        sch.fuse(j, r)
+    sch.decompose_reduction("C", i)
+    sch.fuse(*sch.get_loops("C_update"))
+    c = np.full((3, 2), 9, "float32")
+    pleat.build(sch.mod, cache=False)(np.zeros((3, 0), "float32"), np.zeros((0, 2), "float32"), c)
+    assert np.array_equal(c, np.zeros((3, 2)))
