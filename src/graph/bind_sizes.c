@@ -142,8 +142,15 @@ static void replace_all(Context *context, const Map *values, Expr **items, int c
   for (int i = 0; i < count; i++) items[i] = substitute_expr(context, items[i], values);
 }
 
+// An extent that is known has the type of other extents, whatever that of its size was: the proofs
+// about loops and the vectors of indices are those of one type.
 static void replace_in_value(Context *context, const Map *values, Value *value) {
-  if (value && value->rank > 0) replace_all(context, values, value->shape, value->rank);
+  if (!value || value->rank <= 0) return;
+  replace_all(context, values, value->shape, value->rank);
+  for (int d = 0; d < value->rank; d++) {
+    int64_t extent;
+    if (expr_as_int(value->shape[d], &extent)) value->shape[d] = expr_index(context, extent);
+  }
 }
 
 static Map given_values(SizeBinding *b) {

@@ -7,6 +7,7 @@
 # RUN: pleat verify %s --func main --dim n=7 --dim h=1 | sed 's/; at most.*//'
 # RUN: pleat verify %s --func scale | sed 's/; at most.*//'
 # RUN: pleat plan %s --func other
+# RUN: pleat run %s --func product --dim n=40 --fill random --cpu avx2 | grep slow
 # RUN: pleat inspect %s --func main --dim n=2 --dim h=3 | grep output
 # RUN: pleat check %s --dim n=2
 # RUN: pleat compile %s --func scale -o %t/scale.c > /dev/null && grep -o "outputs.*row-major" %t/scale.h
@@ -42,6 +43,10 @@ class Net:
             up = R.exp(x)
             R.output(up)
         return up
+
+    @R.function
+    def product(x: R.Tensor(("n", 20), "float32"), w: R.Tensor((20, 32), "float32")):
+        return R.matmul(x, w)
 
     @T.prim_func
     def scale(A: T.Buffer((3, 7), "float32"), B: T.Buffer((3, 7), "float32")):
