@@ -57,6 +57,25 @@ static bool bind_param(CallBinding *b, int param) {
   return true;
 }
 
+// Takes a size that is known only as a factor of an extent, as n of 5 * n.
+static void take_factor(CallBinding *b, const Expr *extent, const Expr *value) {
+  int64_t by, all;
+  if (extent->op != EXPR_MUL || extent->args[0]->op != EXPR_VAR ||
+      !expr_as_int(extent->args[1], &by) || by < 1 || map_contains(&b->sizes, extent->args[0]))
+    return;
+  Expr *size = extent->args[0];
+  if (expr_as_int(value, &all) && all % by == 0)
+    map_put(&b->sizes, size, expr_int(b->context, size->type, all / by));
+  else if (value->op == EXPR_MUL && expr_is_int(value->args[1], by))
+    map_put(&b->sizes, size, expr_cast(b->context, size->type, value->args[0]));
+}
+
+static void take_factors(CallBinding *b, int param) {
+  const Buffer *buffer = b->node->callee->buffers[param];
+  for (int d = 0; d < buffer->rank; d++)
+    take_factor(b, buffer->shape[d], value_of(b->node, param)->shape[d]);
+}
+
 static bool check_param(const CallBinding *b, const PrimFunc *func, int param) {
   const Value *value = value_of(b->node, param);
   for (int d = 0; d < value->rank; d++) {
@@ -141,6 +160,7 @@ PrimFunc *call_prim_func(Context *context, const Node *node) {
   func->param_count = tensors;
   for (int i = 0; i < func->param_count; i++)
     if (!bind_param(&b, i)) return NULL;
+  for (int i = 0; i < func->param_count; i++) take_factors(&b, i);
   if (!only_reads_inputs(&b)) return NULL;
   Map buffers = map_new(&context->arena);
   for (int i = 0; i < func->param_count; i++)

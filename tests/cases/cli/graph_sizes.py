@@ -8,6 +8,7 @@
 # RUN: pleat verify %s --func scale | sed 's/; at most.*//'
 # RUN: pleat plan %s --func other
 # RUN: pleat run %s --func product --dim n=40 --fill random --cpu avx2 | grep slow
+# RUN: pleat opt %s --pass LegalizeOps -o %t/legal.py && pleat verify %t/legal.py --func flat --dim n=7 | grep -c agrees
 # RUN: pleat inspect %s --func main --dim n=2 --dim h=3 | grep output
 # RUN: pleat check %s --dim n=2
 # RUN: pleat compile %s --func scale -o %t/scale.c > /dev/null && grep -o "outputs.*row-major" %t/scale.h
@@ -43,6 +44,14 @@ class Net:
             up = R.exp(x)
             R.output(up)
         return up
+
+    @R.function
+    def flat(x: R.Tensor(("n", 5), "float32")):
+        n = T.int64()
+        with R.dataflow():
+            line = R.exp(R.reshape(x, R.shape([n * 5])))
+            R.output(line)
+        return line
 
     @R.function
     def product(x: R.Tensor(("n", 20), "float32"), w: R.Tensor((20, 32), "float32")):
