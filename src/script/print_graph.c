@@ -229,9 +229,11 @@ static void print_items(Printer *printer, const Node *node, Str tuple) {
   }
 }
 
-// True for operators that take their inputs as one tuple.
+// True for operators that take their inputs as one tuple, unless their only input is a tuple, or
+// may be one, because its type is not known yet.
 static bool takes_tuple(const Node *node) {
-  bool has_tuple = node->input_count == 1 && node->inputs[0] && node->inputs[0]->term;
+  const Value *only = node->input_count == 1 ? node->inputs[0] : NULL;
+  bool has_tuple = only && (only->term || only->info || only->rank < 0);
   return !strcmp(node->op, "concat") && !has_tuple;
 }
 

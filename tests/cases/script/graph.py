@@ -21,6 +21,7 @@ class Net:
                 lv1, axis=0, indices=None)
             part: R.Tensor((1, 5), "float32") = parts[1]
             unknown = R.split(part, axis=0)
+            whole = R.concat(unknown, axis=1)
             third = R.relu(unknown[2])
             c = R.concat((b, third, R.add(a, R.const(1.5, "float32"))), axis=1, eps=1e-05, mode="same")
             d = R.multiply(c, R.const([[1.0, 2.0, 3.0]], "float32"))
