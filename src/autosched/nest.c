@@ -191,7 +191,7 @@ int64_t nest_block(const Layout *layout, int d) {
 
 // Do `lanes` consecutive values of the axis, from a multiple of `lanes` on, start at a multiple of
 // `lanes` in dimension `d`?
-static bool aligned_along(const Nest *nest, const NestRead *read, int d, int axis, int lanes) {
+static bool aligned_along(const Nest *nest, const NestRead *read, int d, int axis, int64_t lanes) {
   for (int a = 0; a < nest->axis_count; a++)
     if (a != axis && read->coefficient[d][a] % lanes) return false;
   if (read->group_size[d] && read->group_step[d] % lanes) return false;
@@ -242,7 +242,7 @@ int64_t nest_block_along(const Nest *nest, const NestRead *read, const Layout *l
     found = d;
   }
   int64_t block = found < 0 ? 1 : nest_block(layout, found);
-  return block > 1 && aligned_along(nest, read, found, axis, (int)block) ? block : 1;
+  return block > 1 && aligned_along(nest, read, found, axis, block) ? block : 1;
 }
 
 int64_t nest_stride(const NestRead *read, const Layout *layout, int axis) {
