@@ -141,7 +141,7 @@ class Schedule:
         parts = list(map(_argument, arguments)) + [f"{key}={_argument(value)}" for key, value in keywords.items()]
         result, shape = f"r{len(self._steps)}", signatures()[step].result
         text = f"{'' if shape == 'NOTHING' else result + ' = '}sch.{step}({', '.join(parts)})"
-        frame = sys._getframe(2)
+        frame = _caller()
         self._record("_run", text, frame.f_code.co_filename, frame.f_lineno, function)
         results = self._results(result, shape, function)
         self._insts.append(self._instruction(step, arguments, {**keywords, **recorded}, results, function))
@@ -635,6 +635,14 @@ def _padding(value, rank):
         return operator.index(result)
     except TypeError:
         return _as_map(value, rank if is_function and _takes_any_number(value) else None)
+
+
+def _caller():
+    """The frame that called the package: a step by the name of a block finds the block first."""
+    frame, package = sys._getframe(1), __name__.partition(".")[0]
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame = frame.f_back
+    return frame
 
 
 def _flat_ranges(function):
