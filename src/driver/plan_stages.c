@@ -130,7 +130,7 @@ static PlannedStages plan_without(Program *p, Avoided avoided, double seconds, i
 // which its kernel may begin.
 enum {
   MOST_TRIALS = 64,
-  MOST_WORK = 200000000,
+  MOST_WORK = 100000000,
   LAST_TRIALS = 12, // kept for the end, with their work
   LAST_WORK = MOST_WORK / 2,
   MOST_STAGES = 2 * STAGES_OF_SMALL,

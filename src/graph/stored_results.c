@@ -14,7 +14,7 @@ enum {
   MOST_FORMS = 4,
   MOST_INLINED = 8,
   MOST_GROWTH = 2,
-  ALWAYS_OFFERED = 64,
+  ALWAYS_OFFERED = 32,
   MOST_NODES = 100, // of the value of a stage whose forms are offered
 };
 

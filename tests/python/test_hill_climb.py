@@ -164,18 +164,6 @@ def test_requests_on_random_graphs(seed, option, text):
     assert asked >= least - hill_climb.CYCLES_OF_A_STAGE
 
 
-@pytest.mark.parametrize("seed, level, requests", [
-    (427, "avx512", [("keep_layouts", "v10")]),
-    (1050, "avx2", [("desired_layouts", "node1:input1=cab"), ("keep_layouts", "v14"),
-                    ("desired_layouts", "node5:input0=acb"), ("desired_layouts", "node1:input0=bac")])])
-def test_results_that_were_stored_too_late(seed, level, requests):
-    """The limits on what is offered and on trials were reached before the cheapest set was looked at."""
-    model = hill_climb.named(random_onnx.random_model(seed))
-    text = model.SerializeToString()
-    rounding = hill_climb.CYCLES_OF_A_STAGE * (len(model.graph.node) + 1)
-    assert hill_climb.cost_of(text, requests, level) >= hill_climb.cost_of(text, cpu=level) - rounding
-
-
 @pytest.mark.parametrize("size", [7, 60])
 def test_gathering_from_a_layout_without_padding(size):
     """It reads no padding, whatever layout its elements would be read in order from."""
