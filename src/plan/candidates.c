@@ -574,9 +574,11 @@ static bool has_rows(const StageTensor *tensor) {
 }
 
 // The block that holds a whole axis longer than a vector and pads it to whole vectors; 0: the axis
-// needs no padding.
+// needs no padding, or is so long that a part of a vector is a small part of it.
 static int64_t padded_axis(int64_t extent, int64_t lanes) {
-  return extent > lanes && extent % lanes ? (extent / lanes + 1) * lanes : 0;
+  enum { MOST_VECTORS = 4 };
+  bool is_short = extent > lanes && extent < MOST_VECTORS * lanes;
+  return is_short && extent % lanes ? (extent / lanes + 1) * lanes : 0;
 }
 
 // Adds each axis innermost and in blocks: a tensor may be best in a layout that no stage proposes,
