@@ -94,8 +94,8 @@ def run_cases(arguments):
 
 
 def run_python(arguments):
-    """pytest under tests/python. A quick run leaves out cases marked `slow`, and five of six cases
-    of each test that has parameters."""
+    """pytest under tests/python. A quick run leaves out cases marked `slow`, and seven of eight
+    cases of each test that has parameters."""
     if not list((ROOT / "tests" / "python").glob("test_*.py")):
         return 0, 0
     report = arguments.build / "pytest.xml"
@@ -103,7 +103,7 @@ def run_python(arguments):
     command = [sys.executable, "-m", "pytest", "-q", "-x" if arguments.first else "-q",
                f"--junit-xml={report}", ROOT / "tests" / "python"]
     command += ["-k", " or ".join(arguments.wanted)] if arguments.wanted else []
-    command += ["-m", "not slow", "--every", "6"] if arguments.quick else []
+    command += ["-m", "not slow", "--every", "8"] if arguments.quick else []
     if importlib.util.find_spec("xdist") and not arguments.first:
         # Without restarts, because pytest waits for ever after a second process has crashed.
         command += ["-n", str(os.cpu_count()), "--dist", "loadfile", "--no-loadscope-reorder",
@@ -133,7 +133,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--quick", action="store_true",
-                        help="leave out pytest's slow cases and five of six cases of each test")
+                        help="leave out pytest's slow cases and seven of eight of each test")
     parser.add_argument("--first", action="store_true", help="pytest stops at its first failure")
     parser.add_argument("wanted", nargs="*", help="part of the names of what to run")
     arguments = parser.parse_args()

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #ifdef __SANITIZE_ADDRESS__
-enum { GRAPHS = 160 };
+enum { GRAPHS = 96 };
 #else
 enum { GRAPHS = 1000 };
 #endif
