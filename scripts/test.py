@@ -90,7 +90,8 @@ def run_units(arguments):
 
 
 def run_cases(arguments):
-    return cases.run_all((arguments.build / "pleat").resolve(), arguments.wanted)
+    return cases.run_all((arguments.build / "pleat").resolve(), arguments.wanted,
+                         quick=arguments.quick)
 
 
 def run_python(arguments):
@@ -133,7 +134,8 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--quick", action="store_true",
-                        help="leave out pytest's slow cases and seven of eight of each test")
+                        help="leave out pytest's slow cases and seven of eight of each test, and half "
+                             "of the text cases of the command line")
     parser.add_argument("--first", action="store_true", help="pytest stops at its first failure")
     parser.add_argument("wanted", nargs="*", help="part of the names of what to run")
     arguments = parser.parse_args()
