@@ -108,6 +108,12 @@ static inline bool text_equal(const char *a, const char *b) {
 typedef Array(int64_t) IntArray;
 typedef Array(void *) PtrArray;
 
+static inline bool ptr_array_contains(const PtrArray *array, const void *item) {
+  for (int i = 0; i < array->count; i++)
+    if (array->items[i] == item) return true;
+  return false;
+}
+
 // ---- Text: a growing string ------------------------------------------------------------------
 
 typedef struct Text {

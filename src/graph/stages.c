@@ -26,12 +26,6 @@ typedef struct Reads {
   Arena *arena;
 } Reads;
 
-static bool contains(const PtrArray *array, const void *item) {
-  for (int i = 0; i < array->count; i++)
-    if (array->items[i] == item) return true;
-  return false;
-}
-
 static bool made_within(const Stage *stage, const StageTensor *tensor) {
   for (int i = 0; i < stage->member_count; i++)
     if (stage->members[i]->output == tensor) return true;
@@ -39,7 +33,7 @@ static bool made_within(const Stage *stage, const StageTensor *tensor) {
 }
 
 static void add_read(Reads *reads, StageTensor *tensor) {
-  if (contains(&reads->stage->reads, tensor)) return;
+  if (ptr_array_contains(&reads->stage->reads, tensor)) return;
   array_push(reads->arena, &reads->stage->reads, tensor);
   array_push(reads->arena, &tensor->users, reads->stage);
 }

@@ -510,7 +510,8 @@ Stmt *stmt_allocate(Context *context, Buffer *buffer, Stmt *body); // storage an
 Stmt *stmt_declare(Context *context, Buffer *buffer, Stmt *body);
 Stmt *stmt_nothing(Context *context); // an empty sequence
 bool stmt_is_nothing(const Stmt *s);
-bool stmt_is_idle(const Stmt *s); // nothing, or T.evaluate of an integer
+bool stmt_is_idle(const Stmt *s);       // nothing, or T.evaluate of an integer
+bool stmt_is_assumption(const Stmt *s); // T.evaluate(T.assume(…))
 Stmt *stmt_copy(Context *context, const Stmt *s);
 Block *block_copy(Context *context, const Block *b);
 static inline bool iter_is_ordered(IterKind kind) {

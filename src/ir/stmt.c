@@ -164,6 +164,12 @@ bool stmt_is_idle(const Stmt *s) {
   return stmt_is_nothing(s) || (s->kind == STMT_EVALUATE && s->as.evaluate->op == EXPR_INT);
 }
 
+bool stmt_is_assumption(const Stmt *s) {
+  const Expr *e = s->kind == STMT_EVALUATE ? s->as.evaluate : NULL;
+  return e && (e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE) &&
+         !strcmp(e->as.s, "assume");
+}
+
 Stmt *stmt_evaluate(Context *context, Expr *value) {
   Stmt *s = new_stmt(context, STMT_EVALUATE);
   s->as.evaluate = value;

@@ -149,12 +149,8 @@ static bool is_intrinsic(const Expr *e, const char *name) {
   return (e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE) && !strcmp(e->as.s, name);
 }
 
-bool lower_is_assumption(const Stmt *s) {
-  return s->kind == STMT_EVALUATE && is_intrinsic(s->as.evaluate, "assume");
-}
-
 static Stmt *without_assumption(Rewriter *rewriter, Stmt *s) {
-  return idle_or_same(rewriter, s, lower_is_assumption(s));
+  return idle_or_same(rewriter, s, stmt_is_assumption(s));
 }
 
 PrimFunc *lower_remove_assumptions(LowerState *state, PrimFunc *func) {

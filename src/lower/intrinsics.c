@@ -13,7 +13,7 @@ static Expr *with_value(Rewriter *rewriter, Expr *e) {
 
 static bool find_assumption(Visitor *visitor, Stmt *s) {
   bool *found = visitor->env;
-  *found |= lower_is_assumption(s);
+  *found |= stmt_is_assumption(s);
   return !*found;
 }
 

@@ -42,7 +42,6 @@ PrimFunc *lower_place_allocations(LowerState *state, PrimFunc *func);
 PrimFunc *lower_make_blocks_opaque(LowerState *state, PrimFunc *func);
 PrimFunc *lower_remove_no_ops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_remove_assumptions(LowerState *state, PrimFunc *func);
-bool lower_is_assumption(const Stmt *s); // states T.assume
 PrimFunc *lower_remove_undefined(LowerState *state, PrimFunc *func);
 bool lower_is_undefined(Expr *e); // has T.undef as a part
 PrimFunc *lower_rename_repeated(LowerState *state, PrimFunc *func);

@@ -59,14 +59,8 @@ static bool is_unstable(Gather *gather, Expr *e) {
   return false;
 }
 
-static bool uses_loops(const Expr *e, const VarRange *loops, int count) {
-  for (int i = 0; i < count; i++)
-    if (expr_uses(e, loops[i].var)) return true;
-  return false;
-}
-
 static bool depends(const Expr *e, const Gather *gather) {
-  return uses_loops(e, gather->loops.items, gather->loops.count);
+  return expr_uses_ranges(e, gather->loops.items, gather->loops.count);
 }
 
 // The greatest value of `point` where the conjunct holds, the same for all iterations of the loops.
@@ -76,13 +70,13 @@ static Expr *predicate_last(Analyzer *analyzer, Context *context, Expr *conjunct
   rest = expr_sub(context, expr_add(context, point, rest), expr_int(context, point->type, 1));
   Expr *last = analyzer_simplify(analyzer, rest);
   int64_t divisor;
-  if (!uses_loops(last, loops, count)) return last;
+  if (!expr_uses_ranges(last, loops, count)) return last;
   if (point->op == EXPR_FLOOR_DIV && expr_as_int(point->args[1], &divisor) && divisor > 0) {
     last = predicate_last(analyzer, context, conjunct, point->args[0], loops, count);
     return last ? expr_floor_div(context, last, point->args[1]) : NULL;
   }
   for (int i = 0; i < 2 && point->op == EXPR_ADD; i++) {
-    if (uses_loops(point->args[i], loops, count)) continue;
+    if (expr_uses_ranges(point->args[i], loops, count)) continue;
     last = predicate_last(analyzer, context, conjunct, point->args[1 - i], loops, count);
     return last ? expr_add(context, point->args[i], last) : NULL;
   }

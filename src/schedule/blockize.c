@@ -37,12 +37,6 @@ static SourcePos pos_of(const Blockize *b) {
   return path_end(&b->path)->pos;
 }
 
-static bool uses_some(const Expr *e, const VarRange *loops, int count) {
-  for (int i = 0; i < count; i++)
-    if (expr_uses(e, loops[i].var)) return true;
-  return false;
-}
-
 // ---- Dividing the variables ------------------------------------------------------------------
 
 // base / count, for a base that the loops outside make a multiple of it; NULL when that is not
@@ -101,8 +95,8 @@ static bool divide_variable(Blockize *b, DividedVar *d) {
   const BlockVar *v = d->var;
   DType type = v->var->type;
   Expr *binding = substitute_expr(context, v->binding, &b->unit_loops);
-  d->has_inner = uses_some(binding, b->inner, b->inner_count);
-  d->has_outer = uses_some(binding, b->outer, b->outer_count);
+  d->has_inner = expr_uses_ranges(binding, b->inner, b->inner_count);
+  d->has_outer = expr_uses_ranges(binding, b->outer, b->outer_count);
   if (!d->has_inner) {
     d->outer_var = d->value = v->var;
     d->outer = binding;

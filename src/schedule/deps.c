@@ -251,12 +251,6 @@ static const Storage *storage_of(const StorageArray *all, const Buffer *buffer) 
   return NULL;
 }
 
-static bool contains(const PtrArray *items, const void *item) {
-  for (int i = 0; i < items->count; i++)
-    if (items->items[i] == item) return true;
-  return false;
-}
-
 typedef struct LoopByVariable {
   const Expr *var;
   Stmt *loop;
@@ -297,11 +291,12 @@ static bool reads_are_covered(const Chain *chain, Stmt *s, const Buffer *buffer,
   const Storage *storage = storage_of(&all, buffer);
   for (int i = 0; storage && i < storage->accesses.count; i++) {
     const Access *a = &storage->accesses.items[i];
-    bool wanted = !a->write && (!readers || contains(readers, a->block));
+    bool wanted = !a->write && (!readers || ptr_array_contains(readers, a->block));
     if (!wanted || covered_before(chain, storage, i)) continue;
     if (!a->inner_count) return false;
     array_push(&context->arena, &inside, a->block);
-    if (!contains(&loops, a->inner[0].var)) array_push(&context->arena, &loops, a->inner[0].var);
+    if (!ptr_array_contains(&loops, a->inner[0].var))
+      array_push(&context->arena, &loops, a->inner[0].var);
   }
   for (int i = 0; i < loops.count; i++)
     if (!covered_in_loop(chain, s, loops.items[i], buffer, &inside)) return false;
@@ -630,11 +625,9 @@ bool loop_reads_own_writes(Schedule *schedule, const Path *path, int depth, cons
   Chain chain = chain_make(schedule, path, depth, depth);
   StorageArray all = {0};
   by_storage(schedule->context, &chain.accesses, &all);
-  for (int i = 0; i < all.count; i++)
-    if (buffers_alias(all.items[i].buffer, buffer))
-      return !all.items[i].mixed &&
-             reads_are_covered(&chain, chain.body, all.items[i].buffer, NULL);
-  return true;
+  const Storage *storage = storage_of(&all, buffer);
+  return !storage ||
+         (!storage->mixed && reads_are_covered(&chain, chain.body, storage->buffer, NULL));
 }
 
 bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *buffer) {
@@ -644,11 +637,8 @@ bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *
   stmt_accesses_below(schedule, chain.analyzer, chain.body, &chain.accesses);
   StorageArray all = {0};
   by_storage(schedule->context, &chain.accesses, &all);
-  for (int i = 0; i < all.count; i++)
-    if (buffers_alias(all.items[i].buffer, buffer))
-      return !all.items[i].mixed &&
-             reads_are_covered(&chain, chain.body, all.items[i].buffer, NULL);
-  return false;
+  const Storage *storage = storage_of(&all, buffer);
+  return storage && !storage->mixed && reads_are_covered(&chain, chain.body, storage->buffer, NULL);
 }
 
 bool path_reduces_in_order(Schedule *schedule, const Path *path, int top) {

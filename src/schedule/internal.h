@@ -565,12 +565,14 @@ bool block_touches(const Block *block, const Buffer *buffer, bool write);
 // The buffers that the block states to read, and those that its predicate reads.
 void block_inputs(Context *context, const Block *block, PtrArray *out);
 bool expr_uses_block_vars(const Expr *e, const Block *block);
+bool expr_uses_ranges(const Expr *e, const VarRange *ranges, int count); // one of their variables
+// Does the binding of a variable of this kind use the loop?
+bool block_uses_loop(const Block *block, IterKind kind, const Stmt *loop);
 // True when the index is at least `begin` and less than `end` at each point of the block's domain,
 // by trying all of them: for indices that the analyzer does not know, such as those from floats.
 bool block_index_within(const Block *block, Expr *index, Expr *begin, Expr *end);
 // True when all accesses of the block are proved to be inside of their buffers.
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);
-bool stmt_is_assumption(const Stmt *s); // T.evaluate(T.assume(…))
 // States the content of a buffer's padding, and makes the block that writes the buffer write that
 // content, or else a block of its own, unless `fill` names another way. `values` is a map or a
 // function from a physical index to the content there, or else this is padding.value. The program

@@ -264,12 +264,6 @@ static Expr *fused_digit(const FusedLoops *parts, Expr *extent) {
   return expr_floor_div(context, digit, parts->inside);
 }
 
-static bool block_uses(const Block *block, IterKind kind, const Expr *var) {
-  for (int i = 0; i < block->var_count; i++)
-    if (block->vars[i].kind == kind && expr_uses(block->vars[i].binding, var)) return true;
-  return false;
-}
-
 // The block whose results would keep no init where a loop of its reduction has no iterations, since
 // the loop over the data that becomes one with it has none then either; NULL: there is none.
 static const Block *loses_init(Schedule *schedule, const Path *path, int top) {
@@ -283,8 +277,8 @@ static const Block *loses_init(Schedule *schedule, const Path *path, int top) {
     for (int i = top; i < path->count; i++) {
       const Stmt *s = path->items[i];
       Expr *none = expr_int(context, s->as.loop.extent->type, 0);
-      moves |= block_uses(block, ITER_SPATIAL, s->as.loop.var) && loop_const_extent(s) != 1;
-      empty |= block_uses(block, ITER_REDUCTION, s->as.loop.var) &&
+      moves |= block_uses_loop(block, ITER_SPATIAL, s) && loop_const_extent(s) != 1;
+      empty |= block_uses_loop(block, ITER_REDUCTION, s) &&
                !analyzer_prove(analyzer, expr_lt(context, none, s->as.loop.extent));
     }
     if (block->init && moves && empty) return block;

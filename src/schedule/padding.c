@@ -700,11 +700,8 @@ static Expr *at_start(const Dropping *d, Expr *condition) {
   Map first = map_new(&context->arena);
   for (int i = 0; i < d->path->count; i++) {
     const Stmt *s = d->path->items[i];
-    if (s->kind != STMT_FOR) continue;
-    for (int k = 0; k < d->block->var_count; k++)
-      if (d->block->vars[k].kind == ITER_REDUCTION &&
-          expr_uses(d->block->vars[k].binding, s->as.loop.var))
-        map_put(&first, s->as.loop.var, s->as.loop.min);
+    if (s->kind == STMT_FOR && block_uses_loop(d->block, ITER_REDUCTION, s))
+      map_put(&first, s->as.loop.var, s->as.loop.min);
   }
   return substitute_expr(context, condition, &first);
 }

@@ -20,6 +20,19 @@ bool expr_uses_block_vars(const Expr *e, const Block *block) {
   return false;
 }
 
+bool expr_uses_ranges(const Expr *e, const VarRange *ranges, int count) {
+  for (int i = 0; i < count; i++)
+    if (expr_uses(e, ranges[i].var)) return true;
+  return false;
+}
+
+bool block_uses_loop(const Block *block, IterKind kind, const Stmt *loop) {
+  for (int i = 0; i < block->var_count; i++)
+    if (block->vars[i].kind == kind && expr_uses(block->vars[i].binding, loop->as.loop.var))
+      return true;
+  return false;
+}
+
 // ---- Predicates ------------------------------------------------------------------------------
 
 static Expr *binding_to_var(Rewriter *rewriter, Expr *e) {

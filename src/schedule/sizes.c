@@ -35,19 +35,10 @@ Map schedule_size_symbols(const Schedule *schedule) {
   return names;
 }
 
-static bool is_assumption(const Expr *e) {
-  return (e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE) && !strcmp(e->as.s, "assume");
-}
-
-bool stmt_is_assumption(const Stmt *s) {
-  return s->kind == STMT_EVALUATE && is_assumption(s->as.evaluate);
-}
-
 // The condition that the statement states for all that follow; NULL: it is no such statement.
 static Expr *stated_condition(const Stmt *s) {
   if (s->kind == STMT_ASSERT) return s->as.check.condition;
-  bool assumes = stmt_is_assumption(s);
-  return assumes ? s->as.evaluate->args[0] : NULL;
+  return stmt_is_assumption(s) ? s->as.evaluate->args[0] : NULL;
 }
 
 static void assume_condition(Analyzer *analyzer, Expr *condition) {

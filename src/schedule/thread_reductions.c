@@ -30,13 +30,6 @@ typedef struct BoundReduction {
   Buffer *partial[MOST_VALUES], *total[MOST_VALUES];
 } BoundReduction;
 
-static bool uses(const Block *block, IterKind kind, const Stmt *loop) {
-  for (int i = 0; i < block->var_count; i++)
-    if (block->vars[i].kind == kind && expr_uses(block->vars[i].binding, loop->as.loop.var))
-      return true;
-  return false;
-}
-
 static bool is_over_threads(const Stmt *s) {
   bool is_block;
   return s->kind == STMT_FOR && loop_thread_axis(s, &is_block) >= 0 && !is_block;
@@ -48,7 +41,7 @@ static bool find_loops(BoundReduction *r) {
   r->outer = r->inner = -1;
   for (int i = path_scope(path, path->count - 1) + 1; i < path->count - 1; i++) {
     const Stmt *s = path->items[i];
-    if (s->kind != STMT_FOR || !uses(r->block, ITER_REDUCTION, s)) continue;
+    if (s->kind != STMT_FOR || !block_uses_loop(r->block, ITER_REDUCTION, s)) continue;
     if (r->outer < 0) r->outer = i;
     if (!is_over_threads(s)) continue;
     r->inner = i;
@@ -63,9 +56,10 @@ static bool loops_fit(const BoundReduction *r) {
   for (int i = r->outer; i < r->path.count - 1; i++) {
     const Stmt *s = r->path.items[i];
     if (s->kind == STMT_SEQ && i > r->inner) continue;
-    if (s->kind != STMT_FOR || uses(r->block, ITER_SPATIAL, s)) return false;
+    if (s->kind != STMT_FOR || block_uses_loop(r->block, ITER_SPATIAL, s)) return false;
     bool serial = s->as.loop.kind == LOOP_SERIAL || s->as.loop.kind == LOOP_UNROLLED;
-    if (!uses(r->block, ITER_REDUCTION, s) || (!serial && !is_over_threads(s))) return false;
+    if (!block_uses_loop(r->block, ITER_REDUCTION, s) || (!serial && !is_over_threads(s)))
+      return false;
   }
   return true;
 }
