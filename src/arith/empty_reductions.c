@@ -12,10 +12,9 @@
 //
 // The same is done where a condition of the block, such as T.where(k_0 * 4 + k_1 < n), leaves out
 // all iterations of loops that have some. Where an outer loop belongs to the same reduction, the
-// nest runs in its first iteration alone.
-// Loops over threads, of which devices always run some, and loops around these, whose threads have
-// memory of their own, stay as they are. So do blocks inside of others, whose init is that of the
-// outer one, and blocks with memory of their own.
+// nest runs in its first iteration alone. A loop over threads is a loop as any other.
+// Blocks inside of others, whose init is that of the outer one, and blocks with memory of their own
+// stay as they are.
 #include "arith/arith.h"
 
 typedef struct EmptyNest {
@@ -171,7 +170,6 @@ static Stmt *init_block(const EmptyNest *nest, const Stmt *s) {
 static Stmt *inits_below(EmptyNest *nest, Stmt *s);
 
 static Stmt *inits_in_loop(EmptyNest *nest, Stmt *s) {
-  if (s->as.loop.kind == LOOP_THREAD) return NULL;
   map_put(&nest->loops, s->as.loop.var, s);
   Stmt *body = inits_below(nest, s->as.loop.body);
   if (!body || !stmt_uses(body, s->as.loop.var)) return body;
@@ -207,7 +205,7 @@ static Stmt *inits_below(EmptyNest *nest, Stmt *s) {
 
 static bool may_be_empty(const Stmt *s) {
   const Expr *extent = s->as.loop.extent;
-  return s->as.loop.kind != LOOP_THREAD && (extent->op != EXPR_INT || extent->as.i <= 0);
+  return extent->op != EXPR_INT || extent->as.i <= 0;
 }
 
 // The nest of the inits, or NULL.

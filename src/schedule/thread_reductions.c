@@ -11,8 +11,9 @@
 // Other statements, such as those of a producer, may stand inside of the innermost of these loops.
 // Several results are reduced together. An argmax that keeps the first of equal elements also
 // reduces the number of the iteration that an element is from, since threads are combined in
-// another order. Reductions in which loops of the data stand inside of them stay as they are. The
-// name of TVM's pass: LowerCrossThreadReduction.
+// another order. Reductions in which loops of the data stand inside of them stay as they are, and
+// so do those over a number of threads that is not constant. The name of TVM's pass:
+// LowerCrossThreadReduction.
 #include "schedule/reduced_results.h"
 
 enum { MOST_VALUES = MOST_RESULTS + 1 };
@@ -35,7 +36,8 @@ static bool is_over_threads(const Stmt *s) {
   return s->kind == STMT_FOR && loop_thread_axis(s, &is_block) >= 0 && !is_block;
 }
 
-// Finds the loops of the reduction. False where none is over threads.
+// Finds the loops of the reduction. False where none is over threads, or perhaps over no threads,
+// which would not store the init.
 static bool find_loops(BoundReduction *r) {
   const Path *path = &r->path;
   r->outer = r->inner = -1;
@@ -44,6 +46,8 @@ static bool find_loops(BoundReduction *r) {
     if (s->kind != STMT_FOR || !block_uses_loop(r->block, ITER_REDUCTION, s)) continue;
     if (r->outer < 0) r->outer = i;
     if (!is_over_threads(s)) continue;
+    int64_t extent;
+    if (!expr_as_int(s->as.loop.extent, &extent) || extent < 1) return false;
     r->inner = i;
     array_push(&r->schedule->context->arena, &r->threads, s->as.loop.var);
   }

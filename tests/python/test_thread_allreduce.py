@@ -216,3 +216,37 @@ def test_what_is_refused():
                           (sized, "constant number of threads")):
         with pytest.raises(pleat.PleatError, match=why):
             lowered(function)
+
+
+def test_a_reduction_over_no_threads_stores_its_init():
+    @T.prim_func
+    def sums(a: T.handle, B: T.Buffer((3,), "float32")):
+        n = T.int32()
+        A = T.match_buffer(a, (3, n), "float32")
+        for i, k in T.grid(3, n):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(1)
+                B[vi] = B[vi] + A[vi, vk]
+
+    def bound(factors, order, bind):
+        sch = pleat.tir.Schedule(sums)
+        i, k = sch.get_loops(sch.get_block("B"))
+        loops = {"i": i, "k": k}
+        if factors:
+            loops["k"], loops["t"] = sch.split(k, factors)
+        sch.reorder(*(loops[name] for name in order))
+        sch.bind(loops[bind], "threadIdx.x")
+        return sch.mod
+
+    wanted = {n: np.full(3, 1 + n, "float32") for n in (0, 1, 5)}
+    for module in (bound(None, "ik", "k"), bound([None, 4], "ikt", "t"), bound(None, "ki", "i")):
+        lowered = pleat.tir.transform.LowerCrossThreadReduction()(module)
+        for one in {module.script(): module, lowered.script(): lowered}.values():
+            built = pleat.build(one)
+            for n, result in wanted.items():
+                b = np.full(3, 7, "float32")
+                if n or one is module:  # the lowered block would state a region of -3 columns
+                    built(np.ones((3, n), "float32"), b)
+                    assert (b == result).all(), (one.script(), n)
