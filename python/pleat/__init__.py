@@ -22,7 +22,7 @@ __all__ = ["KernelProfile", "Layout", "LayoutPrice", "Message", "Model", "Operat
 
 # Names that are imported when they are first used, and their modules.
 _LAZY = {"DataType": "pleat.data_type", "DataTypeCode": "pleat.data_type", "IRModule": "pleat.ir", "build": "pleat.runtime", "cl": "pleat.nd", "cpu": "pleat.nd",
-         "TVMError": "pleat.error", "arith": None, "container": None, "contrib": None, "cuda": "pleat.nd", "device": "pleat.nd",
+         "TVMError": "pleat.error", "arith": None, "container": None, "contrib": None, "cuda": "pleat.nd", "device": "pleat.nd", "driver": None,
          "error": None, "get_global_func": "pleat.registry", "instrument": "pleat.ir", "ir": None, "load_module": "pleat.runtime",
          "lower": "pleat.te.lowering", "metal": "pleat.nd", "nd": None, "opencl": "pleat.nd",
          "register_func": "pleat.registry", "register_global_func": "pleat.registry", "relax": None, "rocm": "pleat.nd", "runtime": None,

@@ -306,6 +306,33 @@ def test_external_code_that_gets_pointers():
     assert 'T.call_extern("void", "f", A.data, ' in text
 
 
+def test_another_type_of_indices():
+    """Loops, extents and sizes have it, and elements, which are made of indices here, keep theirs."""
+    n, m = te.var("n"), te.var("m")
+    A, J = te.placeholder((n, 5), name="A"), te.placeholder((n,), "int32", name="J")
+    P = te.compute((n, 7), lambda i, j: te.if_then_else(
+        tir.all(i >= 1, j < 5), A[J[i], tir.min(j, 4)] * 2.0, (i * 3 + j).astype("float32")), name="P")
+    k = te.reduce_axis((0, 7), "k")
+    C = te.compute((n,), lambda i: te.sum(P[i, k] * k.astype("float32"), axis=k), name="C",
+                   attrs={"layout_free_placeholders": [P, A]})
+    D = te.compute((n, 1), lambda i, j: tir.ProducerLoad(J, [i]) + i + m * 2, name="D")
+    program = te.create_prim_func([A, J, C, D, m], index_dtype_override="int64")
+    text = program.script()
+    assert "for i, k in T.grid(n, T.int64(7))" in text and "n = T.int64()" in text and "m: T.int32" in text
+    assert '"layout_free_buffers": [0]' in text and 'T.block_attr({"layout_free_placeholders": [P]})' in text
+    pleat.ir.assert_structural_equal(program, pleat.script.from_source(text))
+    for size in (0, 1, 3):
+        a, j, results = numbers(size, 5), np.arange(size, dtype="int32")[::-1].copy(), []
+        for dtype in (None, "int64", "int32"):
+            c, d = np.full(size, 7, "float32"), np.full((size, 1), 7, "int32")
+            pleat.build(te.create_prim_func([A, J, C, D, m], dtype), cache=False)(a, j, c, d, 4)
+            results.append((c.tolist(), d.tolist()))
+        assert results[0] == results[1] == results[2], size
+        assert results[0][1] == [[int(j[i]) + i + 8] for i in range(size)]
+    with pytest.raises(pleat.PleatError, match="index_dtype_override is 'int32' or 'int64', not 'uint8'"):
+        te.create_prim_func([A, J, C, D, m], "uint8")
+
+
 def test_tags():
     A = te.placeholder((4,), name="A")
     with te.tag_scope("elementwise"):

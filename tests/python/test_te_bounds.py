@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ranges of loops that te.schedule.InferBound gives, by TVM's names."""
+import numpy as np
 import pytest
 from built import skip_sanitized
 
@@ -31,6 +32,25 @@ def test_ranges(n):
     assert pleat.ir.structural_equal(ranges[twice.op.axis[0]].min, outer * 4)
     statement = te.schedule.ScheduleOps(s, ranges)
     assert isinstance(statement, pleat.tir.Stmt) and "T.block" not in str(statement)
+
+
+def test_parts_that_are_longer_than_the_loop():
+    """The longer part has the iterations that there are, unless the loop is one of threads."""
+    A = te.placeholder((3, 5), name="A")
+    B = te.compute((3, 5), lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], 32)
+    parts, within = s[B].split(B.op.axis[1], nparts=7)
+    ranges = te.schedule.InferBound(s)
+    assert [int(ranges[axis].extent) for axis in (outer, inner, parts, within)] == [1, 3, 5, 1]
+    assert pleat.driver.build_module.schedule_to_module(s, [A, B])["main"].script() == pleat.lower(s, [A, B]).script()
+    built, b = pleat.build(s, [A, B], cache=False), np.zeros((3, 5), "float32")
+    built(np.ones((3, 5), "float32"), b)
+    assert (b == 2).all()
+    s[B].pragma(outer, "unroll_explicit", 0)
+    assert [key.value for key in s[B].iter_var_attrs[outer].pragma_keys] == ["unroll_explicit"]
+    s[B].bind(inner, te.thread_axis("threadIdx.x"))
+    assert te.schedule.InferBound(s)[inner].extent == 32
 
 
 def test_outputs_and_refusals():

@@ -268,7 +268,14 @@ class _Lowering:
     def _made_loops(self, axes):
         """Is called with the axes whose loops a step has made."""
 
-    def _step_split(self, _, parent, factors):
+    def _step_split(self, stage, parent, factors):
+        """A loop that is shorter than a part of it has all iterations in that part, unless threads, whose number
+        stages share, or partial results are made of it."""
+        extent, given = self.sch.get(self.loops[parent]).extent, next(f for f in factors if f is not None)
+        keeps = parent.iter_type != DATA_PARALLEL or any(
+            step.name == "mark" and step.arguments[1] == "bind" for step in stage.steps)
+        if isinstance(extent, nodes.IntImm) and 0 < extent.value < given and not keeps:
+            factors = [None if f is None else extent.value for f in factors]
         return self.sch.split(self.loops[parent], factors=factors)
 
     def _step_fuse(self, _, axes):

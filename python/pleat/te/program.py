@@ -4,6 +4,7 @@
 The names are those that TVM gives: a block is called as its operation, a loop as its axis, and the
 variable of a block `v_` and the name of its loop."""
 from pleat._library import PleatError
+from pleat.te.index_types import with_index_type
 from pleat.te.tensor import ExternOp, IterVar, PlaceholderOp, ScanOp, Tensor, TensorLoad
 from pleat.tir import nodes
 from pleat.tir.block_analysis import get_block_access_region
@@ -30,6 +31,12 @@ def unique(name, taken):
         made = f"{name}_{number}"
     taken.add(made)
     return made
+
+
+def named_buffer(buffer):
+    """A buffer in the annotation of a block."""
+    first = nodes.BufferLoad(buffer, [0] * len(buffer.shape))
+    return nodes.Call("handle", "T.region", [nodes.Call("handle", "tir.address_of", [first])])
 
 
 def output_name(op, index):
@@ -134,6 +141,9 @@ class _Maker:
         name = unique(name, self.names)
         self.blocks.setdefault(id(op), []).append(name)
         annotations = {key: value for key, value in op.attrs.items() if key != FREE}
+        free = [named_buffer(self.buffer(t)) for t in op.attrs.get(FREE, ()) if t not in self.args]
+        if free:  # those of arguments are an attribute of the program
+            annotations[FREE] = free
         block = nodes.Block(iter_vars, [*reads], [*writes], name, body, init, annotations=annotations)
         return nodes.BlockRealize(values, True, block)
 
@@ -236,12 +246,13 @@ class _ReductionBlock(_Block):
         return body
 
 
-def made_program(args, outputs=(), name="main", inlined=None):
+def made_program(args, outputs=(), name="main", inlined=None, index_type=None):
     """(PrimFunc, maker): the program of arguments, and what made it: maker.blocks has the names of the
     blocks of each operation by its id, and maker.buffers the buffers by their tensors. The operations
     are those of the arguments and of further outputs. Elements of the operations `inlined` are read
     from buffers of their own where a tensor of them is an argument, and those that are parts of a scan are
-    replaced by their values, unless the dictionary says that steps copy them."""
+    replaced by their values, unless the dictionary says that steps copy them. Indices have the type `index_type`, or
+    that of the extents."""
     args = list(args) if isinstance(args, (list, tuple)) else [args]
     for arg in args:
         if not isinstance(arg, (Tensor, Var)):
@@ -259,13 +270,15 @@ def made_program(args, outputs=(), name="main", inlined=None):
     if any(t in args for t in free):
         attrs["layout_free_buffers"] = [i for i, arg in enumerate(args) if arg in free]
     from pleat.tir import PrimFunc
-    return PrimFunc(maker.params, nodes.BlockRealize([], True, root), attrs=attrs), maker
+    params, body = maker.params, nodes.BlockRealize([], True, root)
+    if index_type is not None:
+        params, body = with_index_type(params, body, index_type)
+    return PrimFunc(params, body, attrs=attrs), maker
 
 
 def create_prim_func(ops, index_dtype_override=None):
     """The tensor program of tensors and scalar variables, which are its parameters in this order:
     inputs, and outputs, which it computes with all that they depend on. Tensors between them become
-    buffers of the program."""
-    if index_dtype_override is not None:
-        raise PleatError("index_dtype_override is not known here: give the extents that type")
-    return made_program(ops)[0]
+    buffers of the program. index_dtype_override: the type of loops, indices, extents and sizes, "int64" or "int32";
+    elements keep their types."""
+    return made_program(ops, index_type=index_dtype_override)[0]

@@ -3,6 +3,7 @@
 import collections
 
 from pleat.te.tensor import IterVar
+from pleat.tir.nodes import StringImm, converted
 
 Split = collections.namedtuple("Split", "parent outer inner factor nparts")
 Fuse = collections.namedtuple("Fuse", "outer inner fused")
@@ -57,7 +58,8 @@ def attributes_of(stage):
         if name == "bind":
             kind, thread = IterVar.ThreadIndex, arguments[0]
         elif name == "annotate":
-            keys, values = [*keys, arguments[0].removeprefix("pragma_")], [*values, arguments[1]]
+            keys = [*keys, StringImm(arguments[0].removeprefix("pragma_"))]
+            values = [*values, converted(arguments[1])]
         found[axis] = IterVarAttr(_KINDS.get(name, kind), thread, keys, values)
     return found
 

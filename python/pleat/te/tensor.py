@@ -44,6 +44,9 @@ class TensorLoad(PrimExpr):
     TYPE = staticmethod(lambda fields: fields["producer"].dtype)
 
 
+ProducerLoad = TensorLoad  # TVM's name
+
+
 class Reduce(PrimExpr):
     """A reduction of `source`, a list of expressions, over axes; its value is number value_index of
     the results. `result` combines the variables lhs, the values so far, and rhs, those of an element;

@@ -56,7 +56,7 @@ _LAZY = {"PrimFunc": "pleat.ir._module", "build": "pleat.runtime", "CallEffectKi
                           "TensorIntrin"), "pleat.tir.schedule"),
          **dict.fromkeys(("PyStmtExprMutator", "PyStmtExprVisitor"), "pleat.tir.functor"),
          **dict.fromkeys(("EqualOp", "NotEqualOp"), "pleat.tir.nodes"),
-         **dict.fromkeys(("Reduce", "comm_reducer", "sum"), "pleat.te")}
+         **dict.fromkeys(("Reduce", "comm_reducer", "sum"), "pleat.te"), "ProducerLoad": "pleat.te.tensor"}
 _SINGLE_MODULES = ("buffer", "expr", "function", "stmt")  # of TVM, whose names all are names of this one
 
 
