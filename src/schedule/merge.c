@@ -146,9 +146,83 @@ static bool share_nothing(const Merge *m) {
   return true;
 }
 
-// In the merged nest, an iteration's elements are its own: then each part sees what it saw before.
-static bool check_merged(const Merge *m, Expr *const *vars) {
+// Gives the accesses of an iteration of a nest, its loops down to a level fixed, in terms of the
+// loops of the first nest.
+static AccessArray accesses_at(const Merge *m, int nest, int level) {
+  Context *context = m->schedule->context;
+  Map to = map_new(&context->arena);
+  AccessArray found = {0};
+  int depth = m->depth + level + 2;
+  for (int i = 0; i <= level; i++) {
+    Expr *var = loop_at(m, nest, i)->as.loop.var, *first = loop_at(m, 0, i)->as.loop.var;
+    map_put(&to, var, expr_cast(context, var->type, first));
+  }
+  stmt_accesses_below(m->schedule, path_analyzer(m->schedule, &m->paths[nest], depth),
+                      loop_at(m, nest, level)->as.loop.body, &found);
+  for (int i = 0; i < found.count; i++) {
+    Access *a = &found.items[i];
+    for (int d = 0; d < a->buffer->rank; d++) {
+      a->min[d] = substitute_expr(context, a->min[d], &to);
+      a->extent[d] = substitute_expr(context, a->extent[d], &to);
+    }
+  }
+  return found;
+}
+
+static bool at_most(Context *context, Analyzer *analyzer, Expr *a, Expr *b) {
+  return analyzer_prove(analyzer, expr_binary(context, EXPR_LE, a, b));
+}
+
+// True when along an axis, the box of `a` in any later iteration of the loop is beyond that of `b`
+// in this one, since it only rises or only falls.
+static bool moves_away(Context *context, Analyzer *analyzer, Expr *var, const Access *a,
+                       const Access *b, int axis) {
+  Map next = map_new(&context->arena);
+  map_put(&next, var, expr_add(context, var, expr_int(context, var->type, 1)));
+  Expr *begin = b->min[axis], *end = expr_add(context, begin, b->extent[axis]);
+  Expr *low = a->min[axis], *high = expr_add(context, low, a->extent[axis]);
+  if (expr_reads_memory(begin) || expr_reads_memory(end) || expr_reads_memory(low) ||
+      expr_reads_memory(high))
+    return false;
+  Expr *next_low = substitute_expr(context, low, &next);
+  Expr *next_high = substitute_expr(context, high, &next);
+  return (at_most(context, analyzer, low, next_low) && at_most(context, analyzer, end, next_low)) ||
+         (at_most(context, analyzer, next_high, high) &&
+          at_most(context, analyzer, next_high, begin));
+}
+
+// True when access `a` of a nest and `b` of a later one keep their order in the merged nest.
+static bool keep_order(const Merge *m, Analyzer *analyzer, int level, const Access *a,
+                       const Access *b) {
+  if ((!a->write && !b->write) || !buffers_alias(a->buffer, b->buffer)) return true;
+  Expr *var = loop_at(m, 0, level)->as.loop.var;
+  for (int d = 0; d < a->buffer->rank && a->buffer == b->buffer; d++)
+    if (moves_away(m->schedule->context, analyzer, var, a, b, d)) return true;
+  return false;
+}
+
+// True when an iteration of a nest uses of what an earlier nest uses only elements that are of this
+// iteration of the loop, or of one before it: a window that slides over rows of the earlier nest.
+static bool follows(const Merge *m, int level) {
+  Analyzer *analyzer = path_analyzer(m->schedule, &m->paths[0], m->depth + level + 2);
+  if (!loop_is_plain(loop_at(m, 0, level))) return false;
+  for (int k = 1; k < m->count; k++) {
+    AccessArray later = accesses_at(m, k, level);
+    for (int n = 0; n < k; n++) {
+      AccessArray earlier = accesses_at(m, n, level);
+      for (int i = 0; i < earlier.count; i++)
+        for (int j = 0; j < later.count; j++)
+          if (!keep_order(m, analyzer, level, &earlier.items[i], &later.items[j])) return false;
+    }
+  }
+  return true;
+}
+
+// In the merged nest, an iteration's elements are its own, or the nests follow one another: then
+// each part sees what it saw before.
+static bool check_merged(const Merge *m, Expr *const *vars, const bool *ordered) {
   for (int i = 0; i < m->levels; i++) {
+    if (ordered[i]) continue;
     Path path;
     const char *why = NULL;
     path_to_loop(m->schedule, vars[i], &path);
@@ -177,10 +251,11 @@ bool step_merge(Schedule *schedule, StepCall *call) {
       return schedule_refuse(schedule, loop_at(&m, k, 0)->pos,
                              "there are statements outside of blocks below loop '%s'",
                              loop_name(loop_at(&m, k, 0)));
-  bool apart = share_nothing(&m);
+  bool apart = share_nothing(&m), *ordered = arena_array(&context->arena, bool, m.levels);
+  for (int i = 0; i < m.levels; i++) ordered[i] = !apart && follows(&m, i);
   Expr **vars = arena_array(&context->arena, Expr *, m.levels);
   replace_nests(&m, merged_nest(&m, vars));
-  if (!apart && !check_merged(&m, vars)) return false;
+  if (!apart && !check_merged(&m, vars, ordered)) return false;
   step_result(schedule, call, value_loop(vars[m.levels - 1]));
   return true;
 }

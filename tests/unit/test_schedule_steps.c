@@ -581,7 +581,7 @@ static void test_decompose_padding(void **state) {
   made(padded, "c, h, w, y, x = sch.get_loops('S')\nsch.compute_at('P', h)\n"
                "sch.decompose_padding('P', h)");
 #define ROW_PAIRS(CONDITION, INDEX)                                                                \
-  HEAD "def f(A: T.Buffer((9,), 'float32'), C: T.Buffer((9,), 'float32')):\n"                     \
+  HEAD "def f(A: T.Buffer((9,), 'float32'), C: T.Buffer((9,), 'float32')):\n"                      \
        "    B = T.alloc_buffer((9,))\n"                                                            \
        "    for i in range(9):\n"                                                                  \
        "        with T.block('B'):\n"                                                              \
@@ -722,6 +722,47 @@ static void test_merge(void **state) {
           LOOPS("B", "C") "sch.transform_block_layout('B', lambda i, j: [j, i])\n"
                           "x, y = sch.get_loops('B')\nsch.merge(x, bi)",
           "the same iterations");
+}
+
+// Row i of S is written in iteration i, from the last row on in T; the readers' windows of rows end
+// at that row.
+static const char *const windows =
+    HEAD "def f(A: T.Buffer((7, 5), 'float32'), S: T.Buffer((9, 5), 'float32'),\n"
+         "      T: T.Buffer((9, 5), 'float32'), C: T.Buffer((7, 5), 'float32'),\n"
+         "      D: T.Buffer((7, 5), 'float32')):\n"
+         "    for i, j in T.grid(7, 5):\n"
+         "        with T.block('S'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            S[vi + 2, vj] = A[vi, vj]\n"
+         "    for i, j in T.grid(7, 5):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            C[vi, vj] = S[vi, 4 - vj] + S[vi + 2, vj]\n"
+         "    for i, j in T.grid(7, 5):\n"
+         "        with T.block('T'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            T[6 - vi, vj] = A[vi, vj] + S[vi + 2, vj]\n"
+         "    for i, j in T.grid(7, 5):\n"
+         "        with T.block('D'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            D[vi, vj] = T[6 - vi, vj] + T[8 - vi, vj] + S[vi + 1, vj]\n"
+         "            S[vi, vj] = T.float32(3)\n";
+
+static void test_merge_behind_windows(void **state) {
+  (void)state;
+  made(windows, LOOPS("S", "C") "sch.merge(ai, bi)");
+  refused(windows, LOOPS("S", "C") "sch.merge(aj, bj)", "in the same iterations of 'j'");
+  made(windows, LOOPS("C", "T") "sch.merge(aj, bj)");
+  made(windows, LOOPS("T", "D") "sch.merge(aj, bj)");
+  made(windows, LOOPS("S", "C") "ci, cj = sch.get_loops('T')\nsch.merge(ai, bi, ci)");
+  made(windows, LOOPS("S", "C") "l = sch.merge(ai, bi)\nti, tj = sch.get_loops('T')\n"
+                                "l = sch.merge(l, ti)\ndi, dj = sch.get_loops('D')\n"
+                                "sch.merge(l, di)");
+  refused(windows, LOOPS("S", "C") "l = sch.merge(ai, bi)\nsch.parallel(l)", "independent");
+  refused(windows,
+          LOOPS("S", "C") "sch.bind(ai, 'threadIdx.x')\nsch.bind(bi, 'threadIdx.x')\n"
+                          "sch.merge(ai, bi)",
+          "in the same iterations of 'i'");
 }
 
 // Two stages of which the second reads three rows and two columns of the first.
@@ -986,6 +1027,7 @@ int main(void) {
       cmocka_unit_test(test_loops_over_threads_get_other_kinds),
       cmocka_unit_test(test_pad_einsum),
       cmocka_unit_test(test_merge),
+      cmocka_unit_test(test_merge_behind_windows),
       cmocka_unit_test(test_read_at),
       cmocka_unit_test(test_write_at),
       cmocka_unit_test(test_running_sums),
