@@ -50,6 +50,7 @@ def test_padding_has_its_value(fill, value, expected):
     (lambda i, j, k: T.Cast("float32", i // 0), "division by zero"),
     (lambda i, j, k: T.call_packed("f", i), "no effects"),
     ("lambda *i: T.exp(0.5)", "a number, a map, a function or None"),
+    (lambda i, j, k: tir.decl_buffer((1,), "float32", "other")[0], "indices, numbers and operators alone"),
 ])
 def test_functions_that_are_no_padding(value, message):
     with pytest.raises(ScheduleError, match=message):

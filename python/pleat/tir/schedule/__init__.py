@@ -634,7 +634,11 @@ def _padding(value, rank):
     try:
         return operator.index(result)
     except TypeError:
+        pass
+    try:
         return _as_map(value, rank if is_function and _takes_any_number(value) else None)
+    except TypeError as error:
+        raise ScheduleError(f"pad_value is made of indices, numbers and operators alone: {error}") from None
 
 
 def _caller():
