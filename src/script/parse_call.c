@@ -506,6 +506,16 @@ static Operand captured_var(Parser *parser, const PyNode *call) {
   return typed(var);
 }
 
+Str parser_set_captured(Parser *parser, const PyNode *text, const Expr *var, Expr *own) {
+  Str called = parser_called(parser, text, DIALECT_TIR);
+  if (!called || strcmp(called, "captured_var") || captured_var(parser, text).e != var) return NULL;
+  int64_t number;
+  if (!parse_int(parser, text->items[3], "a number", &number)) return NULL;
+  Str key = str_format(parser->context, "%s %lld", own->as.var->name, (long long)number);
+  map_put(&parser->captured_vars, key, own);
+  return key;
+}
+
 // T.handle("float32", "global") is a pointer to such elements, T.handle() one to anything.
 static Operand handle_var(Parser *parser, const PyNode *call) {
   PyNode *args[2];

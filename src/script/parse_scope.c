@@ -38,11 +38,12 @@ static Scope short_attr_scope(Parser *parser, const PyNode *entries) {
   return scope;
 }
 
-// Starts threads, with a variable of this name in their scope.
-static Scope launch(Parser *parser, Str name, DType type, Str thread, Expr *extent) {
+// Starts threads, with this variable in their scope, which `name` stands for there.
+static Scope launch_var(Parser *parser, Str name, Expr *var, Str thread, Expr *extent) {
   Context *context = parser->context;
+  DType type = var->type;
   Binding *binding = parser_bind(parser, name, BOUND_EXPR);
-  binding->expr = expr_var(context, name, type);
+  binding->expr = var;
   binding->min = expr_int(context, type, 0);
   binding->extent = expr_cast(context, type, extent);
   Stmt *s = stmt_for(context, binding->expr, binding->min, binding->extent, LOOP_THREAD, NULL);
@@ -51,11 +52,21 @@ static Scope launch(Parser *parser, Str name, DType type, Str thread, Expr *exte
   return (Scope){s, &s->as.loop.body};
 }
 
+// Starts threads, with a variable of this name in their scope.
+static Scope launch(Parser *parser, Str name, DType type, Str thread, Expr *extent) {
+  return launch_var(parser, name, expr_var(parser->context, name, type), thread, extent);
+}
+
+// The text of v in T.iter_var(v, …).
+static const PyNode *axis_text(const PyNode *node) {
+  const PyNode *text = node->kind == PY_CALL && node->count > 1 ? node->items[1] : NULL;
+  return text && text->kind == PY_KEYWORD ? text->items[0] : text;
+}
+
 // The variable of T.iter_var(v, …), in the text of the node, if it is free, so that an attribute
 // may start threads with it. Otherwise NULL.
 static Binding *free_axis(Parser *parser, const PyNode *node, const Expr *var) {
-  const PyNode *name = node->kind == PY_CALL && node->count > 1 ? node->items[1] : NULL;
-  if (name && name->kind == PY_KEYWORD) name = name->items[0];
+  const PyNode *name = axis_text(node);
   Binding *binding = name && name->kind == PY_NAME ? parser_find(parser, name->text) : NULL;
   bool is_it = binding && binding->kind == BOUND_EXPR && binding->expr == var;
   return is_it && !binding->min && !binding->is_param ? binding : NULL;
@@ -68,12 +79,15 @@ static Scope thread_scope(Parser *parser, const PyNode *text, Str key, const Exp
   const Expr *var = expr_iter_var(node);
   bool starts = !strcmp(key, "thread_extent") || !strcmp(key, "virtual_thread");
   if (!starts || !var || node->count < 4 || node->args[3]->op != EXPR_STRING) return (Scope){0};
-  Binding *binding = free_axis(parser, text, var);
-  const char *thread = node->args[3]->as.s;
-  bool fits = binding && !thread_axis_fault(parser->context, thread) && dtype_is_int(var->type) &&
+  Str thread = str_intern(parser->context, node->args[3]->as.s);
+  bool fits = !thread_axis_fault(parser->context, thread) && dtype_is_int(var->type) &&
               dtype_is_int(value->type);
   if (!fits) return (Scope){0};
-  return launch(parser, binding->name, var->type, str_intern(parser->context, thread), value);
+  Binding *binding = free_axis(parser, text, var);
+  if (binding) return launch(parser, binding->name, var->type, thread, value);
+  Expr *own = expr_var(parser->context, var->as.var->name, var->type);
+  Str name = parser_set_captured(parser, axis_text(text), var, own);
+  return name ? launch_var(parser, name, own, thread, value) : (Scope){0};
 }
 
 static Scope attr_scope(Parser *parser, const PyNode *call, const PyNode *target) {

@@ -166,6 +166,9 @@ const PyNode *parser_function(Parser *parser, const PyNode *callee);
 bool parse_method(Parser *parser, const PyNode *call, Operand *out);
 // The same for B.vstore([i], value), which is a statement; NULL in *out after a report.
 bool parse_method_statement(Parser *parser, const PyNode *call, Stmt **out);
+// Lets T.captured_var(…), whose variable is `var` so far, stand for `own` from here on, and returns
+// its key. NULL where the text is another one.
+Str parser_set_captured(Parser *parser, const PyNode *text, const Expr *var, Expr *own);
 Operand parse_module_call(Parser *parser, const PyNode *call);
 bool parse_no_predicate(Parser *parser, const PyNode *node); // of an older access; may be NULL
 Operand parse_intrinsic(Parser *parser, const PyNode *call, const Intrinsic *row, Str called);

@@ -139,7 +139,8 @@ def test_vectors_and_scalars():
         tir.BufferStore(A, load + tir.Broadcast(tir.const(1.0), 4), [tir.Ramp(4, 1, 4)]),
         tir.IfThenElse(k > 0, tir.BufferStore(A, 7.0, [k]))]))
     assert "A[4:8] = A[0:4] + T.Broadcast(T.float32(1.0), 4)" in f.script()
-    assert f.attrs["global_symbol"] == "main"
+    assert "global_symbol" not in f.attrs and f.attrs["private"]
+    assert f.with_attr("global_symbol", "main").attrs["global_symbol"] == "main"
 
 
 def test_constants():
@@ -286,17 +287,33 @@ def test_threads_are_attributes():
     def main(A: T.Buffer((8,), "float32")):
         tx = T.launch_thread("threadIdx.x", 8)
         A[tx] = A[tx] + T.float32(1)
-    pleat.ir.assert_structural_equal(made, main)
+    pleat.ir.assert_structural_equal(made.with_attr("global_symbol", "main"), main)
     read = main.body
     assert (type(read).__name__, read.attr_key, read.node.thread_tag) == \
         ("AttrStmt", "thread_extent", "threadIdx.x")
     assert read.value == 8 and read.node.dom.extent == 8
 
-    @T.prim_func
-    def captured(A: T.Buffer((8,), "float32")):
-        with T.attr(axis, "thread_extent", 8):
+    @I.ir_module
+    class Captured:
+        @T.prim_func
+        def twice(A: T.Buffer((8,), "float32")):
+            with T.attr(axis, "thread_extent", 8):
+                A[tx] = A[tx] + T.float32(1)
+            with T.attr(axis, "thread_extent", 8):
+                A[tx] = A[tx] * T.float32(2)
+
+        @T.prim_func
+        def main(A: T.Buffer((8,), "float32")):
+            T.attr(axis, "thread_extent", 8)
             A[tx] = A[tx] + T.float32(1)
-    assert 'T.iter_var(threadIdx_x, T.Range(0, 8), "ThreadIndex", "threadIdx.x")' in captured.script()
+
+        @T.prim_func
+        def pragma(A: T.Buffer((8,), "float32")):
+            T.attr(axis, "pragma_x", 8)
+            A[0] = T.float32(1)
+    assert Captured["twice"].script().count('T.launch_thread("threadIdx.x", 8)') == 2
+    pleat.ir.assert_structural_equal(Captured["main"], main)
+    assert 'T.iter_var(threadIdx_x, T.Range(0, 8), "ThreadIndex", "threadIdx.x")' in Captured["pragma"].script()
 
 
 def test_module_of_a_named_function():

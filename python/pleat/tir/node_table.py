@@ -156,7 +156,8 @@ def make_module(functions):
 
 
 def make_function(params, body, ret_type, buffer_map, attrs):
-    """The module that has a function of these nodes. A buffer as a parameter stands for a handle."""
+    """The module that has a function of these nodes, which is private without a name among its attributes. A
+    buffer as a parameter stands for a handle."""
     buffers, variables, attrs = dict(buffer_map or {}), [], dict(attrs or {})
     for param in params:
         param = param.asobject() if hasattr(param, "asobject") else param
@@ -166,7 +167,8 @@ def make_function(params, body, ret_type, buffer_map, attrs):
         else:
             variables.append(param)
     name = str(attrs.get("global_symbol", "main"))
-    attrs.setdefault("global_symbol", name)
+    if "global_symbol" not in attrs:
+        attrs["private"] = True
     is_newer = any(map(is_open, post_ordered([body], lambda one: parts_of(one.fields))))
     node = PrimFuncNode(name, variables, body, ret_type, buffers, _with_nodes(attrs), True, is_newer)
     return make_module({name: node})
