@@ -6,8 +6,8 @@
 //   init_blocks         with T.init(): B[vi] = 0          →  if vk == 0: B[vi] = 0
 //   match_buffers       V = T.match_buffer(A[0:4, j], 4)
 //                       V[i] = 1                          →  A[i, j] = 1
-//   place_allocations   the root's B moves into a block around the body of the innermost loop that
-//                       may hold it
+//   place_allocations   the root's B moves into the block that is the body of the innermost loop
+//                       that may hold it, or into a new block around that body
 //   make_blocks_opaque  vi = T.axis.spatial(30, i)
 //                       B[vi] = 0                         →  B[i] = 0
 //   reduce_over_threads   see schedule/thread_reductions.c
@@ -92,13 +92,93 @@ static Stmt *allocating_block(Context *context, const PtrArray *buffers, Stmt *b
   return blocks_find_regions(context, stmt_block(context, block_copy(context, &block)));
 }
 
+static bool is_of(const PtrArray *buffers, const Expr *data) {
+  for (int i = 0; i < buffers->count; i++)
+    if (((const Buffer *)buffers->items[i])->data == data) return true;
+  return false;
+}
+
+typedef struct BufferUse {
+  const Buffer *buffer;
+  bool found;
+} BufferUse;
+
+static bool find_use(Visitor *visitor, Expr *e) {
+  BufferUse *use = visitor->env;
+  const Expr *data = use->buffer->data;
+  use->found |= e == data || (e->op == EXPR_LOAD && e->as.buffer->data == data);
+  return !use->found;
+}
+
+static bool find_stmt_use(Visitor *visitor, Stmt *s) {
+  BufferUse *use = visitor->env;
+  if (s->kind == STMT_STORE) use->found |= s->as.store.buffer->data == use->buffer->data;
+  if (s->kind == STMT_DECL_BUFFER) use->found |= s->as.declare.buffer->data == use->buffer->data;
+  for (int i = 0; s->kind == STMT_BLOCK && i < s->as.block->match_count; i++)
+    use->found |= s->as.block->matches[i].source.buffer->data == use->buffer->data;
+  return !use->found;
+}
+
+static bool uses_outside(const Block *block, const Buffer *buffer) {
+  BufferUse use = {buffer, false};
+  Visitor visitor = {.env = &use, .enter_expr = find_use};
+  for (int i = 0; i < block->var_count; i++) visit_expr(&visitor, block->vars[i].binding);
+  visit_expr(&visitor, block->predicate);
+  return use.found;
+}
+
+static bool uses_inside(const Block *block, const Buffer *buffer) {
+  BufferUse use = {buffer, false};
+  Visitor visitor = {.env = &use, .enter_expr = find_use, .enter_stmt = find_stmt_use};
+  for (int i = 0; i < block->match_count; i++)
+    use.found |= block->matches[i].source.buffer->data == buffer->data;
+  if (block->init) visit_stmt(&visitor, block->init);
+  visit_stmt(&visitor, block->body);
+  return use.found;
+}
+
+// Can the block allocate the buffers? Its bindings and predicate are evaluated outside of it.
+static bool may_allocate(const PtrArray *buffers, const Stmt *s) {
+  if (s->kind != STMT_BLOCK) return false;
+  for (int i = 0; i < buffers->count; i++)
+    if (uses_outside(s->as.block, buffers->items[i]) ||
+        !uses_inside(s->as.block, buffers->items[i]))
+      return false;
+  return true;
+}
+
+static int without_buffers(const PtrArray *buffers, Region *regions, int count) {
+  int kept = 0;
+  for (int i = 0; i < count; i++)
+    if (!is_of(buffers, regions[i].buffer->data)) regions[kept++] = regions[i];
+  return kept;
+}
+
+// The block with these allocations, of whose memory it states no accesses any more.
+static Stmt *allocating(Context *context, const PtrArray *buffers, const Stmt *s) {
+  Arena *arena = &context->arena;
+  Block *block = block_copy(context, s->as.block);
+  Buffer **allocs = arena_array(arena, Buffer *, block->alloc_count + buffers->count);
+  for (int i = 0; i < buffers->count; i++) allocs[i] = buffers->items[i];
+  for (int i = 0; i < block->alloc_count; i++) allocs[buffers->count + i] = block->allocs[i];
+  block->allocs = allocs;
+  block->alloc_count += buffers->count;
+  block->reads = arena_copy(arena, block->reads, sizeof(Region) * (size_t)block->read_count);
+  block->writes = arena_copy(arena, block->writes, sizeof(Region) * (size_t)block->write_count);
+  block->read_count = without_buffers(buffers, block->reads, block->read_count);
+  block->write_count = without_buffers(buffers, block->writes, block->write_count);
+  return changed_block(context, s, block);
+}
+
 static Stmt *move_allocations(Rewriter *rewriter, Stmt *s) {
   const Map *inside = rewriter->env; // loop or block before the move → PtrArray* of buffers
   if (s->kind != STMT_FOR && s->kind != STMT_BLOCK) return NULL;
   const PtrArray *buffers = map_find(inside, s);
   Stmt *next = rewrite_stmt_children(rewriter, s);
   if (s->kind == STMT_FOR && buffers) {
-    Stmt *body = allocating_block(rewriter->context, buffers, next->as.loop.body);
+    Stmt *body = next->as.loop.body;
+    body = may_allocate(buffers, body) ? allocating(rewriter->context, buffers, body)
+                                       : allocating_block(rewriter->context, buffers, body);
     return lower_with_body(rewriter->context, next, body);
   }
   if (s->kind == STMT_FOR || (!buffers && !s->as.block->alloc_count)) return next;

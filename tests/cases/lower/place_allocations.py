@@ -63,3 +63,23 @@ def headings(A: T.Buffer((9,), "float32"), C: T.Buffer((9,), "float32")):
             vi = T.axis.spatial(9, T.max(0, T.min(8, J[i])))
             T.where(P[i] > 0.0)
             C[vi] = A[vi] * 2.0
+
+
+# The block of an iteration allocates what its views and the blocks inside of it access.
+@T.prim_func
+def parts(A: T.Buffer((5, 6), "float32"), C: T.Buffer((5, 6), "float32")):
+    D = T.alloc_buffer((5, 6))
+    E = T.alloc_buffer((6,))
+    for i in range(5):
+        with T.block("row"):
+            vi = T.axis.spatial(5, i)
+            V = T.match_buffer(D[vi, 0:6], (6,))
+            for j in range(6):
+                with T.block("copy"):
+                    vj = T.axis.spatial(6, j)
+                    V[vj] = A[vi, vj]
+                    E[vj] = V[vj] * T.float32(2)
+            for j in range(6):
+                with T.block("back"):
+                    vj = T.axis.spatial(6, j)
+                    C[vi, vj] = V[vj] + E[5 - vj]
