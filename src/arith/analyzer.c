@@ -385,8 +385,28 @@ static void assume_zero(Analyzer *analyzer, const Form *f) {
   assume_sign(analyzer, form_scale(analyzer, f, -1));
 }
 
+// f != 0 narrows f >= 0 to f >= 1, and f <= 0 to f <= -1.
+static void assume_nonzero(Analyzer *analyzer, const Form *f) {
+  for (int sign = 1; sign >= -1; sign -= 2) {
+    const Form *side = form_scale(analyzer, f, sign);
+    const Form *next = side ? form_add_const(analyzer, side, -1) : NULL;
+    if (next && form_sign(analyzer, side) == VERDICT_YES) assume_sign(analyzer, next);
+  }
+}
+
+// A number as a condition is the number != 0.
+static Expr *as_comparison(Analyzer *analyzer, Expr *condition) {
+  bool is_number = condition->op == EXPR_CAST && dtype_is_index(condition->args[0]->type);
+  if (!is_number) return condition;
+  Expr *zero = expr_int(analyzer->context, condition->args[0]->type, 0);
+  return expr_binary(analyzer->context, EXPR_NE, condition->args[0], zero);
+}
+
 static void assume_comparison(Analyzer *analyzer, Expr *condition) {
   const Form *f;
+  Expr *compared = as_comparison(analyzer, condition);
+  if (compared->op == EXPR_NE && comparison_form(analyzer, compared, &f) && f->count)
+    assume_nonzero(analyzer, f);
   if (condition->op != EXPR_NE && comparison_form(analyzer, condition, &f) && f->count) {
     if (condition->op == EXPR_EQ)
       assume_zero(analyzer, f);
@@ -395,6 +415,14 @@ static void assume_comparison(Analyzer *analyzer, Expr *condition) {
     return;
   }
   assume_truth(analyzer, condition, true);
+}
+
+static void assume_falsehood(Analyzer *analyzer, Expr *condition) {
+  Expr *compared = as_comparison(analyzer, condition);
+  assume_truth(analyzer, condition, false);
+  if (compared != condition)
+    assume_one(analyzer,
+               expr_binary(analyzer->context, EXPR_EQ, compared->args[0], compared->args[1]));
 }
 
 static void assume_one(Analyzer *analyzer, Expr *condition) {
@@ -409,7 +437,7 @@ static void assume_one(Analyzer *analyzer, Expr *condition) {
   if (condition->op == EXPR_AND)
     assume_one(analyzer, condition);
   else if (condition->op == EXPR_NOT)
-    assume_truth(analyzer, condition->args[0], false);
+    assume_falsehood(analyzer, condition->args[0]);
   else
     assume_comparison(analyzer, condition);
   if (stated->op == EXPR_NOT && condition->op == EXPR_OR) // the opposite may stand elsewhere

@@ -248,6 +248,18 @@ static void test_padding_conditions(void **state) {
   expect_proof(&w, a, LE(I(0), OVER(at, I(5))), true);
   analyzer_reset(a, mark);
   expect_proof(&w, a, LESS(OVER(at, I(5)), I(3)), false);
+  Expr *some = expr_cast(c, DTYPE_BOOL, oh); // `if oh:`
+  for (int i = 0; i < 2; i++) {
+    analyzer_assume(a, i ? some : expr_binary(c, EXPR_NE, I(0), oh));
+    expect_proof(&w, a, LESS(I(0), at), true);
+    analyzer_assume(a, expr_binary(c, EXPR_NE, at, I(15)));
+    expect_proof(&w, a, LESS(at, I(15)), true);
+    analyzer_assume(a, expr_binary(c, EXPR_NE, at, I(7))); // not at an end
+    expect_proof(&w, a, LESS(at, I(14)), false);
+    analyzer_reset(a, mark);
+  }
+  analyzer_assume(a, expr_unary(c, EXPR_NOT, some));
+  expect_proof(&w, a, LESS(at, I(2)), true);
   context_free(c);
 }
 
