@@ -139,6 +139,11 @@ def test_vectors_and_scalars():
         tir.BufferStore(A, load + tir.Broadcast(tir.const(1.0), 4), [tir.Ramp(4, 1, 4)]),
         tir.IfThenElse(k > 0, tir.BufferStore(A, 7.0, [k]))]))
     assert "A[4:8] = A[0:4] + T.Broadcast(T.float32(1.0), 4)" in f.script()
+    lanes = tir.vscale() * 4
+    g = tir.PrimFunc([A, k], tir.BufferStore(A, tir.Broadcast(1.0, lanes), [tir.Ramp(k, 1, lanes)]))
+    assert "A[k:k + T.vscale() * 4] = T.Broadcast(T.float32(1.0), T.vscale() * 4)" in g.script()
+    assert str(pleat.arith.Analyzer().simplify(tir.Ramp(k, 1, lanes) + tir.Ramp(k, 2, lanes))) == \
+        "T.Ramp(k * 2, 3, T.vscale() * 4)"
     assert "global_symbol" not in f.attrs and f.attrs["private"]
     assert f.with_attr("global_symbol", "main").attrs["global_symbol"] == "main"
 

@@ -113,8 +113,16 @@ def lanes_of(dtype):
     return int(lanes) if lanes.isdigit() else lanes
 
 
+def _scalable(lanes):
+    """The text "vscalex4" of the node T.vscale() * 4; other lanes as they are."""
+    factors = [lanes.a, lanes.b] if type(lanes).__name__ == "Mul" else [lanes]
+    if not any(getattr(one, "op", None) == "tir.vscale" for one in factors):
+        return lanes
+    return f"vscalex{math.prod(int(one) for one in factors if isinstance(one, (int, IntImm)))}"
+
+
 def with_lanes(dtype, lanes):
-    element = _LANES.sub("", dtype)
+    element, lanes = _LANES.sub("", dtype), _scalable(lanes)
     return element if lanes == 1 else f"{element}x{lanes}"
 
 
