@@ -18,19 +18,18 @@ static const Form *without(Analyzer *analyzer, const Form *f, Term t) {
 
 // ---- Minima and maxima
 
-// The part of `rest` that cancels, times `coef`, with a term of one of the operands.
+// The part of `rest` that cancels, `coef` times, with a term of one of the operands.
 static const Form *cancelling(Analyzer *analyzer, const Form *rest, int64_t coef, const Form *a,
                               const Form *b) {
   const Form *part = form_const(analyzer, rest->type, 0);
   for (int i = 0; i < rest->count && part; i++) {
     Term t = rest->terms[i];
     int64_t k = t.coef / coef;
-    if (k <= 0 || t.coef % coef || (form_coef(a, t.atom) != -k && form_coef(b, t.atom) != -k))
-      continue;
+    if (t.coef % coef || (form_coef(a, t.atom) != -k && form_coef(b, t.atom) != -k)) continue;
     part = form_add(analyzer, part, form_term(analyzer, rest->type, k, t.atom));
   }
   int64_t k = rest->constant / coef;
-  bool cancels = k > 0 && rest->constant % coef == 0 && (a->constant == -k || b->constant == -k);
+  bool cancels = k && rest->constant % coef == 0 && (a->constant == -k || b->constant == -k);
   return cancels ? form_add_const(analyzer, part, k) : part;
 }
 
@@ -40,13 +39,19 @@ static const Form *extreme_of(Analyzer *analyzer, ExprOp op, const Form *a, cons
   return form_of_simplified(analyzer, expr_binary(analyzer->context, op, x, y));
 }
 
-// Moves terms that are added to a minimum or maximum into it. An extent, min(a, b) - begin, stays.
+// Moves terms that are added to a minimum or maximum into it. What is subtracted, -min(a, b), is
+// max(-a, -b).
 static const Form *move_into(Analyzer *analyzer, const Form *f, Term t) {
-  if (t.coef < 0) return f;
+  int sign = t.coef < 0 ? -1 : 1;
+  ExprOp op = (t.atom->op == EXPR_MIN) == (sign > 0) ? EXPR_MIN : EXPR_MAX;
   const Form *rest = without(analyzer, f, t);
   const Form *a = form_typed(analyzer, form_of(analyzer, t.atom->args[0]), f->type);
   const Form *b = form_typed(analyzer, form_of(analyzer, t.atom->args[1]), f->type);
-  const Form *part = rest ? cancelling(analyzer, rest, t.coef, a, b) : NULL;
+  a = form_scale(analyzer, a, sign);
+  b = form_scale(analyzer, b, sign);
+  t.coef *= sign;
+  if (!rest || !a || !b) return f;
+  const Form *part = cancelling(analyzer, rest, t.coef, a, b);
   if (!part || (!part->count && !part->constant)) return f;
   int before = length(analyzer, a) + length(analyzer, b) + length(analyzer, rest);
   rest = form_add_scaled(analyzer, rest, part, -t.coef);
@@ -54,7 +59,7 @@ static const Form *move_into(Analyzer *analyzer, const Form *f, Term t) {
   b = form_add(analyzer, b, part);
   if (!rest || !a || !b) return f;
   if (length(analyzer, a) + length(analyzer, b) + length(analyzer, rest) >= before) return f;
-  const Form *r = form_add_scaled(analyzer, rest, extreme_of(analyzer, t.atom->op, a, b), t.coef);
+  const Form *r = form_add_scaled(analyzer, rest, extreme_of(analyzer, op, a, b), t.coef);
   return r ? r : f;
 }
 

@@ -152,6 +152,9 @@ def test_parts_of_sums_cancel():
     div, mod = tir.truncdiv, tir.truncmod
     simplify = arith.Analyzer().simplify
     for before, expected in [
+            (tir.min(x + 16, y) - x, tir.min(16, y - x)), (x * 3 - tir.min(x, y) * 3, tir.max(x - y, 0) * 3),
+            (x - tir.max(x + y, 0), tir.min(x, 0 - y)), (tir.max(2 - x * 4, 0) + x * 4, tir.max(x * 2, 1) * 2),
+            (tir.min(x, y) - x - y, tir.max(x, y) * -1), (tir.max(x, y + 2) - 2, tir.max(y, x - 2)),
             (tir.min(x, y - z) + z, tir.min(y, x + z)), (tir.max(x, y) + tir.min(x, y), x + y),
             (tir.min(x + 10, y + 1) - tir.min(x, y - 9), 10), (tir.min(x // 10, y // 10), tir.min(x, y) // 10),
             (tir.max(tir.min(y, x), tir.min(z, x)), tir.min(x, tir.max(y, z))),
