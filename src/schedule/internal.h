@@ -413,6 +413,10 @@ bool block_init_is_partial(const Block *block);
 bool block_writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer);
 // The condition under which these physical indices are padding; NULL: never, or unknown.
 Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *indices);
+// The value that a T.assume of the function states for a load in a block, over the block's
+// variables, where the facts of the analyzer prove that it states one; NULL otherwise.
+Expr *assumed_element(Schedule *schedule, Analyzer *analyzer, const Map *bindings,
+                      const Expr *load);
 
 // True when the buffer is filled and used within one iteration of the loop items[depth], and
 // nowhere else.

@@ -684,7 +684,10 @@ bool step_predicate_reduction(Schedule *schedule, StepCall *call) {
 // A load of padding with a stated content is that content.
 static Expr *padding_content(Rewriter *rewriter, Expr *e) {
   Dropping *d = rewriter->env;
-  const Layout *layout = e->op == EXPR_LOAD ? e->as.buffer->layout : NULL;
+  if (e->op != EXPR_LOAD) return e;
+  Expr *assumed = assumed_element(d->schedule, d->analyzer, &d->bindings, e);
+  if (assumed) return assumed;
+  const Layout *layout = e->as.buffer->layout;
   if (!layout || layout->padding.kind != LAYOUT_PADDING_CONSTANT) return e;
   Expr *padding = padding_condition(d->schedule, e->as.buffer, e->args);
   if (!padding) return e;

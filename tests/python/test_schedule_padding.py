@@ -224,3 +224,36 @@ def test_neutral_padding_up_to_a_free_size():
         assert np.array_equal(c, a @ b)
     with pytest.raises(pleat.PleatError, match="axis 1 has extent 1, expected 2"):
         run(*padded, c, 5)
+
+
+def test_assumptions_are_used_when_a_program_is_read_again():
+    def split(sch):
+        sch.transform_block_layout("C", lambda i, j, k: [i, j, k // 4, k % 4])
+        sch.drop_padding_predicate("C")
+        return sch.mod
+
+    sch = tir.Schedule(product)
+    sch.transform_layout("C", "A", lambda i, k: [k // 4, i, k % 4], pad_value=0)
+    sch.transform_layout("C", "B", lambda k, j: [k // 4, j, k % 4], pad_value=1)
+    text = sch.mod.script()
+    again = split(tir.Schedule(pleat.script.from_source(text)))
+    pleat.ir.assert_structural_equal(again, split(sch))
+    assert "T.where" not in again.script()
+    a, b = np.zeros((2, 6, 4), "float32"), np.ones((2, 7, 4), "float32")
+    a[0], a[1, :, 0] = np.arange(24).reshape(6, 4), 3
+    b[0], b[1, :, 0] = np.arange(28).reshape(7, 4), 2
+    c = np.zeros((6, 7), "float32")
+    pleat.build(again, cache=False)(a, b, c)
+    assert np.array_equal(c, np.einsum("xik,xjk->ij", a, b))
+    loops, stated = "for axis0, axis1, axis2 in T.grid(2, 6, 4)", "T.assume(5 > v_axis0 * 4 + v_axis2 or A"
+    for old, new in (
+            ("A[v_axis0, v_axis1, v_axis2] == T.float32(0.0)", "A[v_axis0, v_axis1, v_axis2] == T.float32(1.0)"),
+            (loops, "for axis0, axis1, axis2 in T.grid(2, 6, 3)"), (loops, "for axis0, axis1, axis2 in T.grid(1, 6, 4)"),
+            (stated, stated.replace("5", "6")), (f"T.writes()\n            {stated}",
+                                                f"T.writes()\n            T.where(axis1 > 2)\n            {stated}"),
+            ("== T.float32(0.0)", "== A[0, v_axis1, 0] * T.float32(0.0)"),
+            (loops, f"A[1, 0, 3] = T.float32(7)\n    {loops}")):
+        other = text.replace(old, new)
+        assert other != text
+        with pytest.raises(ScheduleError):
+            split(tir.Schedule(pleat.script.from_source(other)))
