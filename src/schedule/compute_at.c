@@ -395,6 +395,15 @@ static bool is_related(const Move *move, const Block *other, const PtrArray *inp
   return found;
 }
 
+static bool has_consumer(const Move *move, const StmtArray *blocks) {
+  for (int i = 0; i < blocks->count; i++)
+    for (int k = 0; k < move->moved->write_count; k++)
+      if (blocks->items[i]->as.block != move->moved &&
+          block_touches(blocks->items[i]->as.block, move->moved->writes[k].buffer, false))
+        return true;
+  return false;
+}
+
 static bool check_producer(Move *move, const StmtArray *blocks, int *first_consumer) {
   Schedule *schedule = move->schedule;
   Arena *arena = &schedule->context->arena;
@@ -402,6 +411,8 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
   PtrArray inputs = {0};
   block_inputs(schedule->context, move->moved, &inputs);
   *first_consumer = -1;
+  if (!has_consumer(move, blocks))
+    return move_refuse(move, "it is an output block, whose results no other block reads");
   for (int i = 0; i < blocks->count; i++) {
     const Block *other = blocks->items[i]->as.block;
     if (other == move->moved || !is_related(move, other, &inputs)) continue;

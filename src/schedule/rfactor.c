@@ -141,6 +141,13 @@ static Stmt *partial_init(const ReductionFactor *f, Expr *const *indices) {
   return stmt_seq(context, stores, f->all.count);
 }
 
+// True when each partial result is one term, which needs no init.
+static bool has_one_term(const ReductionFactor *f) {
+  for (int i = 0; i < f->all.count; i++)
+    if (f->all.results[i].op == EXPR_SUB) return false;
+  return !f->all.chooses && !f->inner.count;
+}
+
 // The block that computes the partial results: the factored loop is a spatial variable, and each
 // other loop of the reduction is a reduction variable.
 static Stmt *partial_block(ReductionFactor *f, Str name) {
@@ -177,8 +184,10 @@ static Stmt *partial_block(ReductionFactor *f, Str name) {
     loads[i] = expr_load(context, f->all.results[i].partial, indices, f->all.rank + 1);
     terms[i] = substitute_expr(context, f->all.results[i].term, &vars);
   }
-  for (int i = 0; i < f->all.count; i++) values[i] = reduced_value(&f->all, i, loads, terms);
-  copy->init = partial_init(f, indices);
+  bool one = has_one_term(f);
+  for (int i = 0; i < f->all.count; i++)
+    values[i] = one ? terms[i] : reduced_value(&f->all, i, loads, terms);
+  copy->init = one ? NULL : partial_init(f, indices);
   copy->body = stores_of(f, values, true, indices);
   return stmt_with_block(context, path_end(&f->path), block_with_regions(context, copy));
 }

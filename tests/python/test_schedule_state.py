@@ -30,9 +30,11 @@ def test_places_of_blocks_and_loops():
     place = sch.get_sref(i)
     assert sch.get(block) is sch.get(sch.get_block("product", "matmul")) is sch.get_sref(block).stmt
     assert sch.state.get_sref(place.stmt).same_as(place) and sch.get(place) is place.stmt
+    assert sch.func is matmul and place.stmt is matmul.body.block.body[0]  # the program as it was given
     copied = sch.copy()
     assert copied.get_sref(i).stmt is place.stmt and not copied.get_sref(i).same_as(place)
     outer, _ = sch.split(i, factors=[None, 4])
+    assert sch.func is not matmul
     copied.split(i, factors=[None, 5])
     assert sch.get_sref(outer).stmt.extent == 4
     with pytest.raises(IndexError, match="another schedule"):

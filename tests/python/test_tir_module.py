@@ -104,6 +104,10 @@ def test_the_first_difference_is_shown_in_both_texts():
     other = from_source(matmul.script().replace("T.float32(0.0)", "T.float32(1.0)"))
     assert not ir.structural_equal(matmul, other)
     ir.assert_structural_equal(matmul, matmul)
+    texts = [f"from pleat.script import tir as T\n@T.prim_func\ndef f(a: T.handle):\n    A = T.match_buffer("
+             f"a, (4,), elem_offset={offset})\n    A[0] = A[1]" for offset in (0, "T.int64(0)", "T.int64(4)")]
+    none, wide, other_offset = map(from_source, texts)
+    assert ir.structural_equal(none, wide) and not ir.structural_equal(wide, other_offset)
     with pytest.raises(ValueError) as error:
         ir.assert_structural_equal(matmul, other)
     text = str(error.value)

@@ -277,8 +277,9 @@ static void test_compute_at(void **state) {
              "sch.reorder(x0, o)\nsch.compute_at('pad', x0)\nsch.parallel(x0)\n");
   made(conv, "o, x = sch.get_loops('relu')\nx0, x1 = sch.split(x, factors=[None, 7])\n"
              "sch.compute_at('conv', x0)\nsch.compute_at('pad', x0)\n");
-  refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('D', i)\n",
-          "writes 'C', which it reads");
+  refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('D', i)\n", "it is an output block");
+  refused(chain, "i, j = sch.get_loops('B')\nsch.compute_at('C', i)\n",
+          "writes 'B', which it reads");
   refused(chain, "i, j = sch.get_loops('D')\nsch.compute_at('B', i)\n",
           "requires all the consumers below that loop, and 'C' is not");
   refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('C', i)\n",
@@ -605,7 +606,8 @@ static void test_reverse_inline_of_addresses(void **state) {
 
 static void test_rfactor(void **state) {
   (void)state;
-  made(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, 0)\n");
+  made_with(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, 0)\n",
+            "C_rf[vk, vi, vj] = A[vi, vk] * B[vk, vj]\n    for");
   made(matmul, "i, j, k = sch.get_loops('C')\nk0, k1 = sch.split(k, factors=[None, 4])\n"
                "r = sch.rfactor(k0, 2)\nsch.parallel(i)\n");
   made(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, -1)\n");

@@ -20,7 +20,7 @@ import weakref
 from pleat._expression import var
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
-from pleat.ir._module import GlobalVar, IRModule, _as_handle, _names
+from pleat.ir._module import GlobalVar, IRModule, PrimFunc, _as_handle, _names
 from pleat.places import at_call
 from pleat.script._values import Value, text_of
 from pleat.tir import nodes, stmt_functor
@@ -111,7 +111,7 @@ class Schedule:
         self._steps = []  # a Step for each step, which its results have
         self._insts = []  # the instruction of each step, and what it drew or None
         self._module = None, None  # of a version
-        self._version = _Version()  # another one after each step that may change the program
+        self._version = self._first = _Version()  # another one after each step that may change the program
         self._found = weakref.WeakKeyDictionary()  # the nodes of references, by the version
         self._nodes = {}  # the nodes of the program of one version; a copy has the same dictionary
         self._replaced = []  # for each call of ScheduleState.replace, the nodes before it and those after it
@@ -239,7 +239,7 @@ class Schedule:
     def _shown(self, text):
         level = self._options["error_render_level"]
         if level == "none":
-            return "the step is refused; error_render_level='detail' says why"
+            return "the step is refused (not rendered); error_render_level='detail' says why"
         return text if level == "detail" else text.partition("\n")[0]
 
     def _add_intrinsic(self, name, intrinsic):
@@ -274,7 +274,8 @@ class Schedule:
             else:
                 module[name] = made[name]
         module = module or IRModule(handle=_as_handle(self._source[0]))
-        module._kept = module._handle, {}
+        is_given = self._version is self._first and isinstance(self._source[0], PrimFunc)
+        module._kept = module._handle, {self._name: self._source[0]} if is_given else {}
         return module
 
     @property
