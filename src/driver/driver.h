@@ -121,6 +121,8 @@ typedef struct Program {
   TargetReport target_report;   // of `loading`
   double plan_seconds, schedule_seconds, lower_seconds;
   int nodes_folded;
+  Map folded;         // of fold.c: constant stages by their functions and inputs
+  WordKey folded_key; // the one that is looked for
 } Program;
 
 // Adds the guards of a kernel whose workspace is at this offset of the arena.
@@ -141,10 +143,10 @@ bool stage_code_run(const StageCode *code, Context *context, int number, void *t
 void stage_code_free(StageCode *code);
 // Computes the stages whose inputs are constants, unless they have many iterations. False with
 // diagnostics.
-bool program_fold_small(Context *context, StageGraph *stages, const CompileOptions *options);
+bool program_fold_small(Program *program, StageGraph *stages);
 // Computes all stages that depend on constants alone but those that program_fill_weights computes.
 // False with diagnostics.
-bool program_fold(Context *context, StageGraph *stages, const CompileOptions *options);
+bool program_fold(Program *program, StageGraph *stages);
 // plan_stages.c: makes the stages and plans them. NULL with diagnostics.
 Plan *program_plan_stages(Program *program);
 // Makes plan and schedules only: no kernel is lowered and no slot has an offset. NULL with

@@ -94,49 +94,122 @@ static bool is_interpreted(const Stage *stage) {
   return !target_for_running() || (iterations >= 0 && iterations <= MOST_INTERPRETED);
 }
 
-static bool interpret(Context *context, StageGraph *graph, Stage *stage) {
-  StageTensors params = stages_params(graph, &stage, 1);
-  PrimFunc *func = stages_prim_func(graph, &stage, 1, stage->te->name);
-  InterpTensor *args = arena_array(&context->arena, InterpTensor, params.count);
-  for (int i = 0; i < params.count; i++) args[i] = interp_tensor_of(params.items[i]->data);
-  return interp_run(context, NULL, func, args, params.count, NULL);
+// A constant stage. Several plans of one program are made with the same ones.
+typedef struct Folded {
+  Stage *stage;
+  const PrimFunc *func;
+  StageTensors params; // the output comes last
+} Folded;
+
+// Larger inputs are equal only where they are the same memory. Those are the weights of the program
+// and the results of stages that are known themselves.
+enum { MOST_COMPARED = 1 << 16 };
+
+static void add_input(WordKey *key, const ConstData *input) {
+  bool compared = input->bytes <= MOST_COMPARED;
+  word_key_add(key, input->bytes);
+  word_key_add(key, compared ? hash_bytes(input->data, input->bytes) : map_key(input->data));
 }
 
-// Computes these stages into their tensors' data.
-static bool compute(Context *context, StageGraph *graph, PtrArray stages,
-                    const CompileOptions *options) {
+static bool same_input(const ConstData *a, const ConstData *b) {
+  if (a->data == b->data || a->bytes != b->bytes) return a->bytes == b->bytes;
+  return a->bytes <= MOST_COMPARED && !memcmp(a->data, b->data, a->bytes);
+}
+
+static bool same_result(Context *context, const Folded *a, const Folded *b) {
+  bool same = a->params.count == b->params.count;
+  same = same && prim_func_equal(context, a->func, b->func, NULL);
+  for (int i = 0; i + 1 < b->params.count && same; i++)
+    same = same_input(a->params.items[i]->data, b->params.items[i]->data);
+  return same;
+}
+
+// The place of a stage whose inputs are computed; NULL where its key is too long.
+static void **place_of(Program *p, const Folded *f) {
+  WordKey *key = &p->folded_key;
+  key->count = 0;
+  key->whole = true;
+  word_key_add(key, prim_func_hash(p->context, f->func));
+  for (int i = 0; i + 1 < f->params.count; i++) add_input(key, f->params.items[i]->data);
+  return key->whole ? map_place(&p->folded, key) : NULL;
+}
+
+// Takes the result from an earlier plan's stage that computes the same. False where there is none,
+// or where inputs are not computed yet.
+static bool take_known(Program *p, const Folded *f) {
+  for (int i = 0; i + 1 < f->params.count; i++)
+    if (!f->params.items[i]->data->data) return false;
+  void **place = place_of(p, f);
+  const Folded *known = place ? *place : NULL;
+  if (!known || !same_result(p->context, known, f)) return false;
+  f->stage->output->data->data = known->stage->output->data->data;
+  return true;
+}
+
+static void note_known(Program *p, const PtrArray *folded) {
+  for (int i = 0; i < folded->count; i++) {
+    void **place = place_of(p, folded->items[i]);
+    if (place) *place = folded->items[i];
+  }
+}
+
+static bool interpret(Context *context, const Folded *f) {
+  InterpTensor *args = arena_array(&context->arena, InterpTensor, f->params.count);
+  for (int i = 0; i < f->params.count; i++) args[i] = interp_tensor_of(f->params.items[i]->data);
+  return interp_run(context, NULL, f->func, args, f->params.count, NULL);
+}
+
+// Computes these stages (of Folded) into their tensors' data.
+static bool compute(Program *p, StageGraph *graph, const PtrArray *folded) {
+  Context *context = p->context;
+  const CompileOptions *options = &p->options;
   PtrArray compiled = {0};
-  for (int i = 0; i < stages.count; i++)
-    if (!is_interpreted(stages.items[i])) array_push(&context->arena, &compiled, stages.items[i]);
+  for (int i = 0; i < folded->count; i++) {
+    Stage *stage = ((Folded *)folded->items[i])->stage;
+    if (!is_interpreted(stage)) array_push(&context->arena, &compiled, stage);
+  }
   if (compiled.count && options->progress)
     options->progress(options->progress_env, "constants", 0, compiled.count);
   StageCode *code = compiled.count ? stage_code_new(context, graph, compiled, options) : NULL;
   bool done = code || !compiled.count;
   int number = 0;
-  for (int i = 0; i < stages.count && done; i++) {
-    Stage *stage = stages.items[i];
-    done = is_interpreted(stage)
-               ? interpret(context, graph, stage)
-               : stage_code_run(code, context, number++, (void *)stage->output->data->data);
+  for (int i = 0; i < folded->count && done; i++) {
+    const Folded *f = folded->items[i];
+    done = is_interpreted(f->stage)
+               ? interpret(context, f)
+               : stage_code_run(code, context, number++, (void *)f->stage->output->data->data);
   }
   stage_code_free(code);
   return done;
 }
 
-static bool fold(Context *context, StageGraph *graph, PtrArray stages,
-                 const CompileOptions *options) {
-  if (!stages.count) return true;
+static bool fold(Program *p, StageGraph *graph, PtrArray stages) {
+  Context *context = p->context;
+  PtrArray folded = {0};
+  for (int i = 0; i < stages.count; i++) {
+    Stage *stage = stages.items[i];
+    Folded *f = arena_new(&context->arena, Folded);
+    f->stage = stage;
+    f->func = stages_prim_func(graph, &stage, 1, stage->te->name);
+    f->params = stages_params(graph, &stage, 1);
+    if (!take_known(p, f)) array_push(&context->arena, &folded, f);
+  }
+  if (!folded.count) return true;
+  for (int i = 0; i < folded.count; i++) {
+    ConstData *result = ((Folded *)folded.items[i])->stage->output->data;
+    result->data = arena_take(&context->arena, result->bytes + 1); // every element is computed
+  }
   context_scope_begin(context);
-  bool done = compute(context, graph, stages, options);
+  bool done = compute(p, graph, &folded);
   context_scope_discard(context);
+  if (done) note_known(p, &folded);
   return done;
 }
 
-bool program_fold_small(Context *context, StageGraph *graph, const CompileOptions *options) {
-  return fold(context, graph, stage_graph_take_small_constants(graph), options);
+bool program_fold_small(Program *p, StageGraph *graph) {
+  return fold(p, graph, stage_graph_take_small_constants(graph));
 }
 
-bool program_fold(Context *context, StageGraph *graph, const CompileOptions *options) {
-  if (!target_for_running()) return true;
-  return fold(context, graph, stage_graph_take_constants(graph), options);
+bool program_fold(Program *p, StageGraph *graph) {
+  return !target_for_running() || fold(p, graph, stage_graph_take_constants(graph));
 }

@@ -84,7 +84,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
     options->seconds = 0;
   }
   stage_graph_keep_packed(stages, options->machine);
-  if (!program_fold_small(p->context, stages, &p->options)) return NULL;
+  if (!program_fold_small(p, stages)) return NULL;
   keep_constrained(stages, p->options.constraints);
   keep_tensors(to);
   program_keep_branches(stages, p->graph);
@@ -95,7 +95,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
   stage_graph_inline_views(stages);
   stage_graph_inline_packed(stages);
   stage_graph_inline_intermediates(stages, options->machine);
-  if (!program_fold_small(p->context, stages, &p->options)) return NULL;
+  if (!program_fold_small(p, stages)) return NULL;
   if (p->options.offload &&
       !offload_stages(stages, &p->options.machine, caller_option(p->context, CALLER_OFFLOAD),
                       p->options.offload))
@@ -104,7 +104,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
   stage_graph_inline_padding(stages);
   plan_use_byte_products(stages, options);
   options->bilinear = plan_add_bilinear(stages, options);
-  if (!program_fold(p->context, stages, &p->options)) return NULL;
+  if (!program_fold(p, stages)) return NULL;
   stage_graph_inline_scalars(stages);
   stage_graph_group_rows(stages);
   stage_graph_move_rows(stages);

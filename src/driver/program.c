@@ -340,6 +340,8 @@ static bool make_all(Program *p) {
 static Program *plan_only(Context *context, const GraphFunc *graph, const CompileOptions *options) {
   Program *p = arena_new(&context->arena, Program);
   *p = (Program){.context = context, .name = graph->name, .graph = graph, .options = *options};
+  p->folded = map_new(&context->arena);
+  p->folded_key = word_key_new(&context->arena);
   int64_t start = clock_now_ns();
   report_progress(p, "planning", 0, 1);
   p->plan = program_plan_stages(p);

@@ -23,10 +23,6 @@ static ConstData *result_new(Context *context, const Stage *stage) {
   return data;
 }
 
-static void make_room(Context *context, ConstData *data) {
-  data->data = arena_take(&context->arena, data->bytes + 1); // every element is computed
-}
-
 static void give_result(StageGraph *s, Stage *stage, ConstData *result) {
   stage->output->data = result;
   stage->output->producer = NULL;
@@ -58,11 +54,6 @@ static bool is_worth(StageGraph *s, const Stage *stage) {
   return true;
 }
 
-static void take(StageGraph *s, Stage *stage, PtrArray *taken) {
-  make_room(s->context, stage->output->data);
-  array_push(&s->context->arena, taken, stage);
-}
-
 PtrArray stage_graph_take_small_constants(StageGraph *s) {
   PtrArray taken = {0};
   int kept = 0;
@@ -74,7 +65,7 @@ PtrArray stage_graph_take_small_constants(StageGraph *s) {
       continue;
     }
     give_result(s, stage, result);
-    take(s, stage, &taken);
+    array_push(&s->context->arena, &taken, stage);
   }
   keep_first(s, kept);
   return taken;
@@ -120,7 +111,7 @@ PtrArray stage_graph_take_constants(StageGraph *s) {
       bool late = is_late(stage);
       give_result(s, stage, result_new(s->context, stage));
       if (late) continue;
-      take(s, stage, &taken);
+      array_push(&s->context->arena, &taken, stage);
     } else {
       s->stages.items[kept++] = stage;
     }

@@ -102,14 +102,14 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph);
 // Sets StageTensor.letters; part of stage_graph_new.
 void stage_graph_letter_axes(StageGraph *stages);
 // Removes the stages with constant inputs from the graph, unless they have many iterations. Returns
-// them in order; the caller computes them into their tensors' data.
+// them in order; the caller allocates and computes the contents of their tensors' data.
 PtrArray stage_graph_take_small_constants(StageGraph *stages);
 // Marks the tensors that depend on constants only and do not have many more elements than these.
 void stage_graph_find_constants(StageGraph *stages);
 // Marks tensors in that way, and removes the stages of the marked ones from the graph. Returns the
-// removed stages in order; the caller computes them into their tensors' data. Those that are large
-// and that no other constant needs are not returned: `data` has no contents, and who writes the
-// weights of the program computes the stage `folded`.
+// removed stages in order; the caller allocates and computes the contents of their tensors' data.
+// Those that are large and that no other constant needs are not returned: who writes the weights of
+// the program computes the stage `folded`.
 PtrArray stage_graph_take_constants(StageGraph *stages);
 // Marks weights that sums are to compute from packed constants, and then inlines them into these
 // sums. A weight that cannot be inlined is computed while compiling, as others are.
