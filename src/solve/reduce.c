@@ -114,61 +114,39 @@ static void reduce_1(SolveState *state, int node) {
   eliminate(state, node);
 }
 
-// The classes of the far end that its remaining values use: used[i] for each i below the returned
-// count; of_value[value] is the position of a value's class in `used`.
-static int classes_left(const SolveEdgeView *v, const SolveNode *far, int *position, int *used,
-                        int *of_value) {
-  int count = 0;
-  for (int c = 0; c < v->other_count; c++) position[c] = -1;
-  for (int i = 0; i < far->count; i++) {
-    int class = v->other_class[far->value[i]];
-    if (position[class] < 0) {
-      position[class] = count;
-      used[count++] = class;
+// The classes that the values left of a node have in one of its edges, numbered by first use.
+typedef struct Classes {
+  int count, *used; // used[position] is the class
+  int *of_value;    // position by value
+} Classes;
+
+static Classes classes_left(Arena *arena, const SolveNode *n, const int *class_of,
+                            int class_count) {
+  Classes classes = {0, arena_array(arena, int, class_count), arena_array(arena, int, n->choices)};
+  ArenaMark mark = arena_mark(arena);
+  int *position = arena_array(arena, int, class_count);
+  for (int i = 0; i < n->count; i++) {
+    int class = class_of[n->value[i]];
+    if (!position[class]) {
+      classes.used[classes.count++] = class;
+      position[class] = classes.count;
     }
-    of_value[far->value[i]] = position[class];
+    classes.of_value[n->value[i]] = position[class] - 1;
   }
-  return count;
+  arena_reset(arena, mark);
+  return classes;
 }
 
-typedef struct Side { // a neighbour of RII's node, by the classes that its values use
+typedef struct Side { // an edge of RII's node: classes of the neighbour's values and of its own
   SolveEdgeView view;
-  int count, *used, *of_value;
+  Classes far, near;
 } Side;
 
 static Side side_of(SolveState *state, int node, const SolveEdge *edge) {
   Arena *arena = state->solver->arena;
-  Side side = {.view = solve_edge_view(edge, node)};
-  const SolveNode *far = &state->nodes[side.view.other];
-  side.used = arena_array(arena, int, side.view.other_count);
-  side.of_value = arena_array(arena, int, far->choices);
-  int *position = arena_array(arena, int, side.view.other_count);
-  side.count = classes_left(&side.view, far, position, side.used, side.of_value);
-  return side;
-}
-
-static int64_t side_entry(const Side *side, int class, int value) {
-  const SolveEdgeView *v = &side->view;
-  int64_t cost =
-      v->table->cost[v->mine_class[value] * v->mine_step + side->used[class] * v->other_step];
-  return v->mine_shift ? cost + v->mine_shift[value] : cost;
-}
-
-// rows[class * n->count + i] is the entry of the i-th value, plus the value's own cost on request.
-static int64_t *side_rows(SolveState *state, const SolveNode *n, const Side *side, bool own_costs) {
-  int64_t *rows = arena_array(state->solver->arena, int64_t, (size_t)side->count * n->count);
-  for (int c = 0; c < side->count; c++)
-    for (int i = 0; i < n->count; i++) {
-      int64_t cost = side_entry(side, c, n->value[i]);
-      rows[(int64_t)c * n->count + i] = own_costs ? cost_add(cost, n->cost[n->value[i]]) : cost;
-    }
-  return rows;
-}
-
-static int64_t least_sum(const int64_t *x, const int64_t *y, int count) {
-  int64_t best = PBQP_INFINITY;
-  for (int i = 0; i < count; i++) best = MIN_OF(best, x[i] + y[i]);
-  return cost_infinite(best) ? PBQP_INFINITY : best;
+  SolveEdgeView v = solve_edge_view(edge, node);
+  return (Side){v, classes_left(arena, &state->nodes[v.other], v.other_class, v.other_count),
+                classes_left(arena, &state->nodes[node], v.mine_class, v.mine_count)};
 }
 
 // Adds the shift of the far end to that node's own costs, because the new edge's table lacks it.
@@ -190,22 +168,92 @@ static void add_elimination(WordKey *key, const SolveState *state, const SolveNo
   solve_key_add_values(key, &state->nodes[b->other]);
 }
 
-// The least cost over the node's values, for each pair of classes of the neighbours' values.
+// The table that replaces a node: the least cost over its values, for each pair of classes of the
+// neighbours' values. Values of one class in the edge to `inner` are alike for that neighbour, so
+// for each class of `outer` they are first reduced to the one that costs least.
+typedef struct NodeReduction {
+  const SolveNode *node;
+  const Side *inner, *outer;
+  int64_t *own;      // by the position of a value: its cost and its shifts
+  int64_t *least;    // by the node's class in the edge to `inner`, for one class of `outer`
+  int64_t *rows;     // [class of inner][the node's class in that edge]
+  SolveTable *table; // of the edge that replaces the node
+  int64_t *cost;     // the table's entries
+  int inner_step, outer_step;
+} NodeReduction;
+
+static void fill_rows(NodeReduction *r) {
+  const Side *side = r->inner;
+  int64_t *entry = r->rows;
+  for (int i = 0; i < side->far.count; i++)
+    for (int c = 0; c < side->near.count; c++)
+      *entry++ = side->view.table->cost[(int64_t)side->near.used[c] * side->view.mine_step +
+                                        (int64_t)side->far.used[i] * side->view.other_step];
+}
+
+static void fill_own_costs(NodeReduction *r) {
+  const int64_t *x = r->inner->view.mine_shift, *y = r->outer->view.mine_shift;
+  for (int i = 0; i < r->node->count; i++) {
+    int value = r->node->value[i];
+    r->own[i] = r->node->cost[value] + (x ? x[value] : 0) + (y ? y[value] : 0);
+  }
+}
+
+static void reduce_values(NodeReduction *r, int outer) {
+  const SolveEdgeView *v = &r->outer->view;
+  const int64_t *line = v->table->cost + (int64_t)r->outer->far.used[outer] * v->other_step;
+  for (int c = 0; c < r->inner->near.count; c++) r->least[c] = PBQP_INFINITY;
+  for (int i = 0; i < r->node->count; i++) {
+    int value = r->node->value[i];
+    int64_t cost = r->own[i] + line[(int64_t)v->mine_class[value] * v->mine_step];
+    int64_t *least = &r->least[r->inner->near.of_value[value]];
+    *least = MIN_OF(*least, cost);
+  }
+}
+
+static int64_t least_sum(const int64_t *x, const int64_t *y, int count) {
+  int64_t best = PBQP_INFINITY;
+  for (int i = 0; i < count; i++) best = MIN_OF(best, x[i] + y[i]);
+  return cost_infinite(best) ? PBQP_INFINITY : best;
+}
+
+static void fill_table(NodeReduction *r) {
+  int near = r->inner->near.count;
+  fill_rows(r);
+  fill_own_costs(r);
+  for (int k = 0; k < r->outer->far.count; k++) {
+    reduce_values(r, k);
+    for (int i = 0; i < r->inner->far.count; i++) {
+      int64_t least = least_sum(r->rows + (int64_t)i * near, r->least, near);
+      r->cost[(int64_t)i * r->inner_step + (int64_t)k * r->outer_step] = least;
+      r->table->has_infinity |= cost_infinite(least);
+    }
+  }
+}
+
+static int64_t reduction_work(const SolveNode *n, const Side *inner, const Side *outer) {
+  return (int64_t)outer->far.count * (n->count + (int64_t)inner->far.count * inner->near.count);
+}
+
 static const SolveTable *table_without(SolveState *state, int node, const Side *a, const Side *b) {
   Arena *arena = state->solver->arena;
   const SolveNode *n = &state->nodes[node];
   SolveTable *table = arena_new(arena, SolveTable);
-  int64_t *cost = arena_take(arena, sizeof *cost * (size_t)a->count * (size_t)b->count);
-  *table = (SolveTable){a->count, b->count, a->of_value, b->of_value, cost, false};
+  int rows = a->far.count, columns = b->far.count;
+  int64_t *cost = arena_take(arena, sizeof *cost * (size_t)rows * (size_t)columns);
+  *table = (SolveTable){rows, columns, a->far.of_value, b->far.of_value, cost, false};
   ArenaMark mark = arena_mark(arena);
-  const int64_t *rows_a = side_rows(state, n, a, true), *rows_b = side_rows(state, n, b, false);
-  for (int i = 0; i < a->count; i++)
-    for (int k = 0; k < b->count; k++) {
-      int64_t least =
-          least_sum(rows_a + (int64_t)i * n->count, rows_b + (int64_t)k * n->count, n->count);
-      cost[i * b->count + k] = least;
-      table->has_infinity |= cost_infinite(least);
-    }
+  NodeReduction r = {n, a, b, .table = table, .cost = cost, .inner_step = columns, .outer_step = 1};
+  if (reduction_work(n, b, a) < reduction_work(n, a, b)) {
+    r.inner = b, r.outer = a;
+    r.inner_step = 1, r.outer_step = columns;
+  }
+  state->solver->work += reduction_work(n, r.inner, r.outer);
+  r.own = arena_array(arena, int64_t, n->count);
+  r.least = arena_array(arena, int64_t, r.inner->near.count);
+  r.rows = arena_array(arena, int64_t,
+                       (size_t)r.inner->far.count * (size_t)r.inner->near.count);
+  fill_table(&r);
   arena_reset(arena, mark);
   return table;
 }
@@ -231,7 +279,7 @@ static void reduce_2(SolveState *state, int node) {
   solve_state_edges(state, node);
   SolveEdge a = state->edges.items[n->edges.items[0]], b = state->edges.items[n->edges.items[1]];
   const SolveTable *table = table_once(state, node, &a, &b);
-  state->solver->work += (int64_t)table->rows * table->columns * n->count;
+  state->solver->work += (int64_t)table->rows * table->columns;
   absorb_shift(state, &a, node);
   absorb_shift(state, &b, node);
   eliminate(state, node);

@@ -60,10 +60,12 @@ static int64_t *new_pair(int a, int b) {
   return matrix;
 }
 
+// In small problems several values may have equal lines, so that they have one class.
 static void add_pair(int a, int b, int most, int infinite_percent) {
   int64_t *matrix = new_pair(a, b);
-  for (int i = 0; i < given.choices[a] * given.choices[b]; i++)
-    matrix[i] = random_cost(most, infinite_percent);
+  int columns = given.choices[b], alike = given.count < 8 ? 1 + random_below(3) : 1;
+  for (int i = 0; i < given.choices[a] * columns; i++)
+    matrix[i] = i / columns % alike ? matrix[i - columns] : random_cost(most, infinite_percent);
 }
 
 // Costs like those of layouts: 0 for equal classes, otherwise a price, sometimes forbidden.
@@ -104,26 +106,46 @@ static int64_t brute_force(void) {
   }
 }
 
-// Some edges go in by classes, one class a value.
+// Sets of[value] to the class of a value whose line of the matrix equals an earlier one's, or to a
+// class of its own. Returns the number of classes.
+static int line_classes(const int64_t *matrix, int count, int step, int across, int across_step,
+                        int *of, int *first) {
+  int classes = 0;
+  for (int i = 0; i < count; i++) {
+    of[i] = classes;
+    for (int c = 0; c < classes && of[i] == classes; c++) {
+      bool same = true;
+      for (int k = 0; k < across; k++)
+        same &= matrix[i * step + k * across_step] == matrix[first[c] * step + k * across_step];
+      if (same) of[i] = c;
+    }
+    if (of[i] == classes) first[classes++] = i;
+  }
+  return classes;
+}
+
+// Some edges go in by classes of equal values.
 static void give_edge(PbqpProblem *p, const Pair *pair) {
   int a = given.choices[pair->a], b = given.choices[pair->b];
-  int class_a[64], class_b[64];
+  int class_a[64], class_b[64], first_a[64], first_b[64];
   uint8_t allowed[4096];
+  int64_t cost[4096];
   if (a > 64 || b > 64 || pair->a % 2) {
     pbqp_edge(p, pair->a, pair->b, pair->matrix);
     return;
   }
   bool plain = true;
-  for (int i = 0; i < a; i++) class_a[i] = i;
-  for (int i = 0; i < b; i++) class_b[i] = i;
-  for (int i = 0; i < a * b; i++) {
-    plain &= pair->matrix[i] == 0 || pair->matrix[i] == PBQP_INFINITY;
-    allowed[i] = pair->matrix[i] == 0;
+  int rows = line_classes(pair->matrix, a, b, b, 1, class_a, first_a);
+  int columns = line_classes(pair->matrix, b, 1, a, b, class_b, first_b);
+  for (int i = 0; i < rows * columns; i++) {
+    cost[i] = pair->matrix[first_a[i / columns] * b + first_b[i % columns]];
+    plain &= cost[i] == 0 || cost[i] == PBQP_INFINITY;
+    allowed[i] = cost[i] == 0;
   }
   if (plain)
-    pbqp_compatible(p, pair->a, pair->b, class_a, a, class_b, b, allowed);
+    pbqp_compatible(p, pair->a, pair->b, class_a, rows, class_b, columns, allowed);
   else
-    pbqp_edge_classes(p, pair->a, pair->b, class_a, a, class_b, b, pair->matrix);
+    pbqp_edge_classes(p, pair->a, pair->b, class_a, rows, class_b, columns, cost);
 }
 
 static PbqpProblem *give(Context *context) {
