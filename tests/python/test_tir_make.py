@@ -10,7 +10,7 @@ from built import ROOT, skip_sanitized
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import ir, tir  # noqa: E402
-from pleat.script import from_source, tir as T  # noqa: E402
+from pleat.script import from_source, ir as I, tir as T  # noqa: E402
 from pleat.tir import nodes, op, stmt_functor  # noqa: E402
 from pleat.tir.node_table import make_module  # noqa: E402
 
