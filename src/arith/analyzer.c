@@ -381,8 +381,12 @@ static void assume_zero(Analyzer *analyzer, const Form *f) {
     return;
   }
   assume_rest(analyzer, f);
-  assume_sign(analyzer, f);
-  assume_sign(analyzer, form_scale(analyzer, f, -1));
+  for (int sign = 1; sign >= -1; sign -= 2) {
+    const Form *side = form_scale(analyzer, f, sign);
+    const Form *base = side ? form_drop_division(analyzer, side) : NULL;
+    assume_sign(analyzer, side);
+    if (base != side) assume_sign(analyzer, base);
+  }
 }
 
 // f != 0 narrows f >= 0 to f >= 1, and f <= 0 to f <= -1.

@@ -61,14 +61,22 @@ static const Form *drop_low_digits(Analyzer *analyzer, const Form *f) {
   return f;
 }
 
-// k - B // c >= 0 is k*c + c - 1 - B >= 0, and B // c + k >= 0 is B + k*c >= 0.
-static const Form *drop_floor(Analyzer *analyzer, const Form *f) {
+static bool divides_truncating(const Expr *e, int64_t *c) {
+  return e->op == EXPR_TRUNC_DIV && expr_as_int(e->args[1], c) && *c > 1;
+}
+
+const Form *form_drop_division(Analyzer *analyzer, const Form *f) {
   Expr *base;
-  int64_t cut, k;
-  if (f->count != 1 || !form_split_division(f->terms[0].atom, &base, &cut)) return f;
-  int64_t coef = f->terms[0].coef;
-  if ((coef != 1 && coef != -1) || !mul_fits(f->constant, cut, &k)) return f;
-  if (coef < 0 && !add_fits(k, cut - 1, &k)) return f;
+  int64_t cut, k, coef = f->count == 1 ? f->terms[0].coef : 0;
+  if (coef != 1 && coef != -1) return f;
+  bool truncates = divides_truncating(f->terms[0].atom, &cut);
+  if (truncates)
+    base = f->terms[0].atom->args[0];
+  else if (!form_split_division(f->terms[0].atom, &base, &cut))
+    return f;
+  // The largest number with this quotient counts, or the one behind that of the quotient before.
+  bool adds = truncates ? f->constant >= 0 : coef < 0;
+  if (!mul_fits(f->constant, cut, &k) || (adds && !add_fits(k, cut - 1, &k))) return f;
   const Form *b = form_typed(analyzer, form_of(analyzer, base), f->type);
   const Form *r = form_add_const(analyzer, form_scale(analyzer, b, coef), k);
   return r ? r : f;
@@ -160,7 +168,7 @@ static Expr *simplify_order(Analyzer *analyzer, Expr *e, const Form *f) {
   if (v != VERDICT_UNDECIDED) return verdict_expr(analyzer, v == VERDICT_YES);
   const Form *smaller = reduce_gcd(analyzer, f);
   smaller = reduce_gcd(analyzer, drop_low_digits(analyzer, smaller));
-  smaller = reduce_gcd(analyzer, drop_floor(analyzer, smaller));
+  smaller = reduce_gcd(analyzer, form_drop_division(analyzer, smaller));
   const Form *chosen = drop_extreme(analyzer, smaller);
   if (chosen) smaller = chosen;
   v = smaller == f ? VERDICT_UNDECIDED : form_sign(analyzer, smaller);
@@ -219,11 +227,23 @@ static bool different_numbers(Analyzer *analyzer, const Part *a, const Part *b) 
          (constant_apart(analyzer, a->zero, b->zero, 1, &number) && number != 0);
 }
 
+// Is `b` true where the sum of `a`, an equality or inequality, is 0? UNDECIDED for other sums.
+static Verdict truth_at_zero(Analyzer *analyzer, const Part *a, const Part *b, bool conjunction) {
+  int64_t number;
+  if (a->e->op != (conjunction ? EXPR_EQ : EXPR_NE)) return VERDICT_UNDECIDED;
+  bool decided = constant_apart(analyzer, b->sign, a->zero, -1, &number) ||
+                 constant_apart(analyzer, b->sign, a->zero, 1, &number);
+  return !decided ? VERDICT_UNDECIDED : number >= 0 ? VERDICT_YES : VERDICT_NO;
+}
+
 static bool opposites(Analyzer *analyzer, const Part *a, const Part *b, bool conjunction) {
   int64_t sum;
   if (expr_unary(analyzer->context, EXPR_NOT, a->e) == b->e) return true;
   ExprOp op = conjunction ? EXPR_EQ : EXPR_NE; // never both, or always one
   if (a->e->op == op && b->e->op == op && different_numbers(analyzer, a, b)) return true;
+  Verdict whole = conjunction ? VERDICT_NO : VERDICT_YES;
+  if (truth_at_zero(analyzer, a, b, conjunction) == whole) return true;
+  if (truth_at_zero(analyzer, b, a, conjunction) == whole) return true;
   if (!constant_apart(analyzer, a->sign, b->sign, 1, &sum)) return false;
   return conjunction ? sum < 0 : sum >= -1; // never both, or always at least one
 }
@@ -231,6 +251,10 @@ static bool opposites(Analyzer *analyzer, const Part *a, const Part *b, bool con
 // 1 when part a alone says as much as both, -1 when part b does, 0 when neither does.
 static int stronger(Analyzer *analyzer, const Part *a, const Part *b, bool conjunction) {
   int64_t apart;
+  for (int i = 1; i >= -1; i -= 2) { // x == 1 implies x < 2, and x > 2 implies x != 1
+    Verdict v = truth_at_zero(analyzer, i > 0 ? a : b, i > 0 ? b : a, conjunction);
+    if (v == (conjunction ? VERDICT_YES : VERDICT_NO)) return i;
+  }
   if (a->e == b->e) return 1;
   if (a->e->op != b->e->op && different_numbers(analyzer, a, b)) // x == 1 implies x != 2
     return (a->e->op == EXPR_EQ) == conjunction ? 1 : -1;
@@ -254,6 +278,52 @@ static bool merge_parts(Analyzer *analyzer, Part *parts, int *count, bool conjun
   return false;
 }
 
+// ---- Quotients
+
+// Is the part x // c == k? *sum is x // c - k, whose term is the quotient.
+static bool is_quotient(Analyzer *analyzer, const Part *part, const Form **sum) {
+  Expr *base;
+  int64_t cut;
+  if (part->e->op != EXPR_EQ || !part->zero || part->zero->count != 1) return false;
+  *sum = form_scale(analyzer, part->zero, part->zero->terms[0].coef < 0 ? -1 : 1);
+  return *sum && (*sum)->terms[0].coef == 1 &&
+         form_split_division((*sum)->terms[0].atom, &base, &cut);
+}
+
+// A part in which the quotient has its value: x % 8 == 4, which is x - x // 8 * 8 == 4, is x == 28
+// for x // 8 == 3. NULL for a part without the quotient.
+static Expr *with_quotient(Analyzer *analyzer, const Part *part, const Form *sum) {
+  const Form *f = part->sign ? part->sign : part->zero;
+  int64_t coef = f ? form_coef(f, sum->terms[0].atom) : 0;
+  if (!coef || !(f = form_add_scaled(analyzer, f, sum, -coef))) return NULL;
+  Expr *zero = expr_int(analyzer->context, f->type, 0), *left = form_expr(analyzer, f);
+  ExprOp op = part->sign ? EXPR_GE : part->e->op;
+  if (!left) return NULL;
+  return analyzer_simplify(analyzer, expr_binary(analyzer->context, op, left, zero));
+}
+
+// Replaces x // 8 == 3 by 24 <= x and x < 32 where other parts of the conjunction have the
+// quotient.
+static bool use_quotient(Analyzer *analyzer, Part *parts, int *count) {
+  const Form *sum = NULL;
+  int at = 0, used = 0;
+  while (at < *count && !is_quotient(analyzer, &parts[at], &sum)) at++;
+  if (at == *count || *count >= MOST_PARTS) return false;
+  for (int i = 0; i < *count; i++) {
+    Expr *e = i == at ? NULL : with_quotient(analyzer, &parts[i], sum);
+    if (e && e->op != EXPR_AND && e->op != EXPR_OR) parts[i].e = e, used++;
+  }
+  if (!used) return false;
+  Context *context = analyzer->context;
+  Expr *quotient = sum->terms[0].atom, *value = expr_int(context, quotient->type, -sum->constant);
+  memmove(&parts[at + 1], &parts[at], sizeof *parts * (size_t)(*count - at));
+  parts[at].e = analyzer_simplify(analyzer, expr_binary(context, EXPR_LE, value, quotient));
+  parts[at + 1].e = analyzer_simplify(analyzer, expr_binary(context, EXPR_LE, quotient, value));
+  (*count)++;
+  find_signs(analyzer, parts, *count);
+  return true;
+}
+
 static Expr *simplify_parts(Analyzer *analyzer, Expr *e) {
   Part parts[MOST_PARTS];
   bool conjunction = e->op == EXPR_AND;
@@ -261,9 +331,10 @@ static Expr *simplify_parts(Analyzer *analyzer, Expr *e) {
   int count = gather_parts(e, e->op, parts, 0), before = count;
   if (count < 0) return e;
   find_signs(analyzer, parts, count);
+  bool changed = conjunction && use_quotient(analyzer, parts, &count);
   if (merge_parts(analyzer, parts, &count, conjunction))
     return verdict_expr(analyzer, !conjunction);
-  if (count == before) return e;
+  if (count == before && !changed) return e;
   Expr *r = parts[0].e;
   for (int i = 1; i < count; i++) r = expr_binary(analyzer->context, e->op, r, parts[i].e);
   return r;

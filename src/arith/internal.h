@@ -195,6 +195,10 @@ Interval atom_bounds(Analyzer *analyzer, Expr *atom);
 Interval form_bounds(Analyzer *analyzer, const Form *f);
 // The bounds of the whole form that were assumed, such as 1 <= i*2 + j.
 Interval form_assumed_bounds(Analyzer *analyzer, const Form *f);
+// A form that is at least 0 where `f` is, without the division where `f` has one division alone:
+// k - B // c >= 0 is k*c + c - 1 - B >= 0, and B // c + k >= 0 is B + k*c >= 0. Both have the
+// former constant for truncdiv(B, c) and k >= 0, and the latter one for k < 0.
+const Form *form_drop_division(Analyzer *analyzer, const Form *f);
 // The product of the operands' forms; NULL where numbers from memory are in a product of sums: the
 // terms of the expanded product may overflow where `e` does not.
 const Form *form_product(Analyzer *analyzer, Expr *e, const Form *a, const Form *b);

@@ -2,6 +2,7 @@
 // Shortens sums in which terms cancel with parts of other terms:
 //   min(x, n - y) + y    =>  min(x + y, n)
 //   min(x, y) + max(x, y)  =>  x + y
+//   select(p, x, y) - x  =>  select(p, 0, y - x)
 //   (x + 1)//2 - x//2    =>  x % 2
 //   x - truncdiv(x, 3)*3 =>  truncmod(x, 3)
 // Each rewrite is kept where it makes the sum shorter, so that their repetition ends. Only sums
@@ -10,6 +11,13 @@
 
 static int length(Analyzer *analyzer, const Form *f) {
   return form_digits(analyzer, f)->count + (form_digits(analyzer, f)->constant != 0);
+}
+
+// The same, with factors that terms are multiplied by.
+static int length_with_factors(Analyzer *analyzer, const Form *f) {
+  int count = length(analyzer, f);
+  for (int i = 0; i < f->count; i++) count += f->terms[i].coef != 1 && f->terms[i].coef != -1;
+  return count;
 }
 
 static const Form *without(Analyzer *analyzer, const Form *f, Term t) {
@@ -33,33 +41,74 @@ static const Form *cancelling(Analyzer *analyzer, const Form *rest, int64_t coef
   return cancels ? form_add_const(analyzer, part, k) : part;
 }
 
-static const Form *extreme_of(Analyzer *analyzer, ExprOp op, const Form *a, const Form *b) {
-  Expr *x = form_expr(analyzer, a), *y = form_expr(analyzer, b);
-  if (!x || !y) return NULL;
-  return form_of_simplified(analyzer, expr_binary(analyzer->context, op, x, y));
+// A minimum or maximum of a and b, or a choice between them.
+typedef struct SumChoice {
+  ExprOp op;
+  Expr *condition; // of a selection
+  const Form *a, *b;
+} SumChoice;
+
+static bool is_selection(ExprOp op) {
+  return op == EXPR_SELECT || op == EXPR_IF_THEN_ELSE;
 }
 
-// Moves terms that are added to a minimum or maximum into it. What is subtracted, -min(a, b), is
-// max(-a, -b).
+static SumChoice choice_of(Analyzer *analyzer, const Form *f, const Expr *e) {
+  bool selects = is_selection(e->op);
+  return (SumChoice){e->op, selects ? e->args[0] : NULL,
+                     form_typed(analyzer, form_of(analyzer, e->args[selects]), f->type),
+                     form_typed(analyzer, form_of(analyzer, e->args[selects + 1]), f->type)};
+}
+
+static const Form *choice_form(Analyzer *analyzer, const SumChoice *choice) {
+  Context *context = analyzer->context;
+  Expr *x = form_expr(analyzer, choice->a), *y = form_expr(analyzer, choice->b);
+  if (!x || !y) return NULL;
+  Expr *e = choice->op == EXPR_SELECT         ? expr_select(context, choice->condition, x, y)
+            : choice->op == EXPR_IF_THEN_ELSE ? expr_if_then_else(context, choice->condition, x, y)
+                                              : expr_binary(context, choice->op, x, y);
+  return form_of_simplified(analyzer, e);
+}
+
+// The choice times -1: -min(a, b) is max(-a, -b).
+static SumChoice negated(Analyzer *analyzer, SumChoice choice) {
+  if (choice.op == EXPR_MIN || choice.op == EXPR_MAX)
+    choice.op = choice.op == EXPR_MIN ? EXPR_MAX : EXPR_MIN;
+  choice.a = form_scale(analyzer, choice.a, -1);
+  choice.b = form_scale(analyzer, choice.b, -1);
+  return choice;
+}
+
+// Moves terms that are added to a minimum, maximum or selection into it, or are subtracted.
 static const Form *move_into(Analyzer *analyzer, const Form *f, Term t) {
-  int sign = t.coef < 0 ? -1 : 1;
-  ExprOp op = (t.atom->op == EXPR_MIN) == (sign > 0) ? EXPR_MIN : EXPR_MAX;
   const Form *rest = without(analyzer, f, t);
-  const Form *a = form_typed(analyzer, form_of(analyzer, t.atom->args[0]), f->type);
-  const Form *b = form_typed(analyzer, form_of(analyzer, t.atom->args[1]), f->type);
-  a = form_scale(analyzer, a, sign);
-  b = form_scale(analyzer, b, sign);
-  t.coef *= sign;
+  SumChoice choice = choice_of(analyzer, f, t.atom);
+  int64_t coef = t.coef < 0 ? -t.coef : t.coef;
+  if (t.coef < 0) choice = negated(analyzer, choice);
+  const Form *a = choice.a, *b = choice.b;
   if (!rest || !a || !b) return f;
-  const Form *part = cancelling(analyzer, rest, t.coef, a, b);
+  const Form *part = cancelling(analyzer, rest, coef, a, b);
   if (!part || (!part->count && !part->constant)) return f;
   int before = length(analyzer, a) + length(analyzer, b) + length(analyzer, rest);
-  rest = form_add_scaled(analyzer, rest, part, -t.coef);
-  a = form_add(analyzer, a, part);
-  b = form_add(analyzer, b, part);
+  rest = form_add_scaled(analyzer, rest, part, -coef);
+  choice.a = a = form_add(analyzer, a, part);
+  choice.b = b = form_add(analyzer, b, part);
   if (!rest || !a || !b) return f;
   if (length(analyzer, a) + length(analyzer, b) + length(analyzer, rest) >= before) return f;
-  const Form *r = form_add_scaled(analyzer, rest, extreme_of(analyzer, op, a, b), t.coef);
+  const Form *r = form_add_scaled(analyzer, rest, choice_form(analyzer, &choice), coef);
+  return r ? r : f;
+}
+
+// c*select(P, a, b) + d*select(P, x, y) is select(P, c*a + d*x, c*b + d*y).
+static const Form *merge_selections(Analyzer *analyzer, const Form *f, Term t, Term other) {
+  bool same = other.atom->op == t.atom->op && other.atom->args[0] == t.atom->args[0];
+  if (!same) return f;
+  SumChoice choice = choice_of(analyzer, f, t.atom), second = choice_of(analyzer, f, other.atom);
+  choice.a = form_scale(analyzer, choice.a, t.coef);
+  choice.b = form_scale(analyzer, choice.b, t.coef);
+  choice.a = form_add_scaled(analyzer, choice.a, second.a, other.coef);
+  choice.b = form_add_scaled(analyzer, choice.b, second.b, other.coef);
+  const Form *rest = without(analyzer, without(analyzer, f, t), other);
+  const Form *r = form_add(analyzer, rest, choice_form(analyzer, &choice));
   return r ? r : f;
 }
 
@@ -86,9 +135,11 @@ static const Form *cancel_extremes(Analyzer *analyzer, const Form *f, Term t, Te
   return f;
 }
 
-static const Form *shorten_extreme(Analyzer *analyzer, const Form *f, Term t) {
+static const Form *shorten_choice(Analyzer *analyzer, const Form *f, Term t) {
   for (int i = 0; i < f->count; i++) {
-    const Form *r = f->terms[i].atom == t.atom ? f : cancel_extremes(analyzer, f, t, f->terms[i]);
+    if (f->terms[i].atom == t.atom) continue;
+    const Form *r = is_selection(t.atom->op) ? merge_selections(analyzer, f, t, f->terms[i])
+                                             : cancel_extremes(analyzer, f, t, f->terms[i]);
     if (r != f) return r;
   }
   return move_into(analyzer, f, t);
@@ -128,7 +179,11 @@ static const Form *undo_truncation(Analyzer *analyzer, const Form *f, Term t) {
   whole = form_sub(analyzer, whole, form_term(analyzer, f->type, c, t.atom));
   whole = form_sub(analyzer, whole, form_term(analyzer, f->type, 1, rest)); // 0
   const Form *r = form_add_scaled(analyzer, f, whole, t.coef / c);
-  return r && length(analyzer, r) < length(analyzer, f) ? r : f;
+  return r && length_with_factors(analyzer, r) < length_with_factors(analyzer, f) ? r : f;
+}
+
+static bool is_choice(const Expr *e) {
+  return e->op == EXPR_MIN || e->op == EXPR_MAX || is_selection(e->op);
 }
 
 static bool is_half(const Expr *e) {
@@ -139,7 +194,7 @@ bool sum_may_shorten(const Form *f) {
   int halves = 0;
   for (int i = 0; i < f->count; i++) {
     const Expr *e = f->terms[i].atom;
-    if (e->op == EXPR_MIN || e->op == EXPR_MAX || e->op == EXPR_TRUNC_DIV) return true;
+    if (is_choice(e) || e->op == EXPR_TRUNC_DIV) return true;
     halves += is_half(e);
   }
   return halves > 1;
@@ -149,8 +204,8 @@ const Form *sum_shorten(Analyzer *analyzer, const Form *f) {
   for (int i = 0; f && f->count > 0 && i < f->count; i++) {
     Term t = f->terms[i];
     const Form *r = f;
-    if (t.atom->op == EXPR_MIN || t.atom->op == EXPR_MAX)
-      r = shorten_extreme(analyzer, f, t);
+    if (is_choice(t.atom))
+      r = shorten_choice(analyzer, f, t);
     else if (t.atom->op == EXPR_FLOOR_DIV)
       r = merge_halves(analyzer, f, t);
     else if (t.atom->op == EXPR_TRUNC_DIV)
