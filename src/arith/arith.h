@@ -112,7 +112,7 @@ Stmt *loop_empty_inits(Context *context, Stmt *loop);
 // A loop without iterations becomes such inits, or nothing.
 Stmt *loop_left_out(Context *context, Stmt *loop);
 // Loops of the block's reduction, and a condition on them and on no loop of its spatial variables:
-// may it be false in their first iteration, and is it then false in all?
+// may it be false in their first iteration, and is it then false in all, or are there none?
 bool condition_needs_first(Context *context, const Block *block, Expr *condition,
                            const VarRange *loops, int count);
 // The statement with these inits before each such loop.

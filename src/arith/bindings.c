@@ -5,6 +5,7 @@
 //   v = io*16 + ii where io*16 + ii < 100        weights 1 and 16, cut to 100 by the predicate
 //   v = f // 7, u = f % 7 with f = io*16 + ii    both digits of the fused number f
 //   v = f // n, u = f % n for f in 32*n          the loops of 32 and of n iterations that f fuses
+//   v = o*n + i for o in 4, i in n               the loop of 4*n iterations that was split
 // Each loop, and each fused number, must be used up by its digits, none of which is used twice. A
 // map of another form is enumerated when it is small, and rejected otherwise.
 #include "arith/mixed_radix.h"
@@ -174,7 +175,61 @@ static bool take_apart(Analyzer *analyzer, Block *block, VarRange *loops, int *c
   return true;
 }
 
-// The same block in loops of which none is fused from loops of symbolic extents.
+// ---- Split loops with a symbolic inner extent
+
+// Replaces `inner` by the number f that the two loops make together, as f - outer * E. False where
+// the block uses `outer` still.
+static bool use_number(Analyzer *analyzer, Block *block, const VarRange *outer,
+                       const VarRange *inner, Expr *number) {
+  Context *context = analyzer->context;
+  Map to = map_new(analyzer->arena);
+  Expr *by = expr_cast(context, number->type, inner->extent);
+  Expr *before = expr_mul(context, expr_cast(context, number->type, outer->var), by);
+  map_put(&to, inner->var, expr_cast(context, inner->var->type, expr_sub(context, number, before)));
+  for (int i = 0; i < block->var_count; i++) {
+    Expr **binding = &block->vars[i].binding;
+    *binding = analyzer_simplify(analyzer, substitute_expr(context, *binding, &to));
+    if (expr_uses(*binding, outer->var)) return false;
+  }
+  block->predicate = analyzer_simplify(analyzer, substitute_expr(context, block->predicate, &to));
+  return !expr_uses(block->predicate, outer->var);
+}
+
+static bool is_split(Analyzer *analyzer, const VarRange *loops, int count, int i, int j) {
+  const Expr *extent = loops[j].extent;
+  if (i == j || extent->op == EXPR_INT || !dtype_equal(loops[i].var->type, loops[j].var->type) ||
+      !expr_is_int(loops[i].min, 0) || !expr_is_int(loops[j].min, 0))
+    return false;
+  for (int k = 0; k < count; k++)
+    if (expr_uses(extent, loops[k].var) || expr_uses(loops[i].extent, loops[k].var)) return false;
+  // Where a loop has no iterations, neither has that of the number.
+  return is_at_least(analyzer, loops[i].extent, 0) || is_at_least(analyzer, loops[j].extent, 0);
+}
+
+// Replaces an outer loop and an inner one of E iterations, E no number, by one loop f where the
+// block uses outer * E + inner alone. False when there are no such loops.
+static bool put_together(Analyzer *analyzer, Block **block, VarRange *loops, int *count) {
+  Context *context = analyzer->context;
+  for (int i = 0; i < *count; i++)
+    for (int j = 0; j < *count; j++) {
+      if (!is_split(analyzer, loops, *count, i, j)) continue;
+      Expr *extent = expr_mul(context, loops[i].extent, loops[j].extent);
+      Expr *number = expr_var(context, "number", loops[i].var->type);
+      Expr *zero = expr_int(context, number->type, 0);
+      Block *copy = block_copy(context, *block);
+      copy->vars =
+          arena_copy(&context->arena, copy->vars, sizeof *copy->vars * (size_t)copy->var_count);
+      analyzer_bind(analyzer, number, zero, extent);
+      if (!use_number(analyzer, copy, &loops[i], &loops[j], number)) continue;
+      *block = copy;
+      loops[i] = (VarRange){number, zero, extent};
+      loops[j] = loops[--*count];
+      return true;
+    }
+  return false;
+}
+
+// The same block in loops of which none is fused from loops of symbolic extents, or split in some.
 static const Block *block_in_parts(Analyzer *analyzer, const Block *block, const VarRange **loops,
                                    int *count) {
   enum { MOST_PARTS = 8 };
@@ -189,6 +244,8 @@ static const Block *block_in_parts(Analyzer *analyzer, const Block *block, const
       arena_copy(&context->arena, copy->vars, sizeof *copy->vars * (size_t)copy->var_count);
   *loops = parts;
   for (int i = 0; i < MOST_PARTS && take_apart(analyzer, copy, parts, count); i++) {
+  }
+  while (put_together(analyzer, &copy, parts, count)) {
   }
   return copy;
 }

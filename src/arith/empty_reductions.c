@@ -71,6 +71,18 @@ static bool find_spatial(Visitor *visitor, Expr *e) {
   return !use->spatial;
 }
 
+// True when one of the loops is proved to have no iterations.
+static bool some_loop_is_empty(Analyzer *analyzer, Context *context, const VarRange *loops,
+                               int count) {
+  for (int i = 0; i < count; i++) {
+    Expr *zero = expr_int(context, loops[i].extent->type, 0);
+    if (loops[i].extent->op != EXPR_INT &&
+        analyzer_prove(analyzer, expr_binary(context, EXPR_LE, loops[i].extent, zero)))
+      return true;
+  }
+  return false;
+}
+
 bool condition_needs_first(Context *context, const Block *block, Expr *condition,
                            const VarRange *loops, int count) {
   Analyzer *analyzer = analyzer_new(context);
@@ -87,7 +99,8 @@ bool condition_needs_first(Context *context, const Block *block, Expr *condition
   Expr *first = substitute_expr(context, condition, &starts);
   if (!used || analyzer_prove(analyzer, first)) return false;
   analyzer_assume(analyzer, expr_unary(context, EXPR_NOT, first));
-  return analyzer_prove(analyzer, expr_unary(context, EXPR_NOT, condition));
+  return analyzer_prove(analyzer, expr_unary(context, EXPR_NOT, condition)) ||
+         some_loop_is_empty(analyzer, context, loops, count);
 }
 
 // When the conditions leave out all iterations of the reduction; NULL where this is not known to

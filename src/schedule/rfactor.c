@@ -192,8 +192,58 @@ static Stmt *partial_block(ReductionFactor *f, Str name) {
   return stmt_with_block(context, path_end(&f->path), block_with_regions(context, copy));
 }
 
+typedef struct LoopProduct {
+  const Expr *var;
+  bool found; // a product of the variable with a size, or a quotient by one
+} LoopProduct;
+
+static bool find_product(Visitor *visitor, Expr *e) {
+  LoopProduct *p = visitor->env;
+  bool is_linear = e->op == EXPR_ADD || e->op == EXPR_SUB || e->op == EXPR_CAST;
+  if (e->count == 2 && e->op != EXPR_LT && !is_linear && expr_uses(e, p->var))
+    p->found |= e->args[0]->op != EXPR_INT && e->args[1]->op != EXPR_INT;
+  return !p->found;
+}
+
+// True when no element has a term where the condition does not hold, since an inner loop is empty.
+static bool has_no_terms(const ReductionFactor *f, Expr *condition) {
+  Context *context = f->schedule->context;
+  Analyzer *analyzer = path_analyzer(f->schedule, &f->path, f->path.count - 1);
+  analyzer_assume(analyzer, expr_unary(context, EXPR_NOT, condition));
+  for (int i = 0; i < f->inner.count; i++) {
+    Expr *extent = schedule_loop(f->schedule, f->inner.items[i])->as.loop.extent;
+    Expr *zero = expr_int(context, extent->type, 0);
+    if (analyzer_prove(analyzer, expr_binary(context, EXPR_LE, extent, zero))) return true;
+  }
+  return false;
+}
+
+// The condition so that the result gets its init in the first iteration of the factored loop, or,
+// as any reduction without iterations, in place of all. NULL where that is not proved. With the
+// sizes of a run, k * ((n + 3) // 4) < n may become false itself, which says nothing about
+// iterations: it gets the form k * ((n + 3) // 4) < max(n, 1), for which the partial results have
+// their init alone.
+static Expr *with_start(const ReductionFactor *f, Analyzer *analyzer, Expr *condition) {
+  Context *context = f->schedule->context;
+  VarRange loop = loop_range(f->loop);
+  LoopProduct product = {loop.var, false};
+  Map start = map_new(&context->arena);
+  map_put(&start, loop.var, loop.min);
+  Expr *first = substitute_expr(context, condition, &start);
+  if (!expr_uses(condition, loop.var) || analyzer_prove(analyzer, first)) return condition;
+  visit_expr(&(Visitor){.env = &product, .enter_expr = find_product}, condition);
+  if (!product.found)
+    return condition_needs_first(context, f->block, condition, &loop, 1) ? condition : NULL;
+  if (condition->op != EXPR_LT || !has_no_terms(f, first)) return NULL;
+  Expr *end = condition->args[1], *value = condition->args[0];
+  Expr *least =
+      expr_add(context, substitute_expr(context, value, &start), expr_int(context, value->type, 1));
+  return expr_lt(context, value, expr_binary(context, EXPR_MAX, end, least));
+}
+
 // The condition under which a partial result is initialised: the predicate with the reduction's
-// other loops at their start. NULL when a partial result might be updated without an init.
+// other loops at their start. NULL when a partial result might be updated without an init, or the
+// result might get none.
 static Expr *started(ReductionFactor *f) {
   Context *context = f->schedule->context;
   Map first = map_new(&context->arena);
@@ -202,8 +252,12 @@ static Expr *started(ReductionFactor *f) {
   Analyzer *analyzer = path_analyzer(f->schedule, &f->path, f->path.count - 1);
   Expr *condition = substitute_expr(context, f->block->predicate, &first);
   if (analyzer_prove(analyzer, condition)) return expr_bool(context, true);
+  ExprArray all = {0};
+  expr_conjuncts(context, condition, &all);
+  for (int i = 0; i < all.count; i++)
+    if (!(all.items[i] = with_start(f, analyzer, all.items[i]))) return NULL;
   analyzer_assume(analyzer, f->block->predicate);
-  return analyzer_prove(analyzer, condition) ? condition : NULL;
+  return analyzer_prove(analyzer, condition) ? expr_conjunction(context, &all) : NULL;
 }
 
 // A partial result of a difference is negative already, and is added.

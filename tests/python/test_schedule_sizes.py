@@ -129,3 +129,33 @@ def test_the_init_of_an_empty_reduction_is_not_fused_away():
     c = np.full((3, 2), 9, "float32")
     pleat.build(sch.mod, cache=False)(np.zeros((3, 0), "float32"), np.zeros((0, 2), "float32"), c)
     assert np.array_equal(c, np.zeros((3, 2)))
+
+
+@T.prim_func
+def of_rows(a: T.handle, B: T.Buffer((3,), "float32")):
+    n = T.int32()
+    A = T.match_buffer(a, (3, n), "float32")
+    for i, k in T.grid(3, n):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(1)
+            B[vi] = B[vi] + A[vi, vk]
+
+
+def test_a_free_size_in_a_number_of_parts():
+    """The parts may have no iterations, and all but the first may be empty; the init is stored once."""
+    steps = {"partial results of parts": lambda sch, i, part, k: sch.rfactor(part, 0),
+             "partial results across parts": lambda sch, i, part, k: sch.rfactor(k, 1),
+             "parts outside": lambda sch, i, part, k: (sch.reorder(part, i), sch.rfactor(part, 1)),
+             "parallel parts": lambda sch, i, part, k: sch.parallel(sch.get_loops(sch.rfactor(part, 0))[1]),
+             "an init before the parts": lambda sch, i, part, k: sch.decompose_reduction("B", part)}
+    for name, step in steps.items():
+        sch = tir.Schedule(of_rows)
+        i, k = sch.get_loops("B")
+        step(sch, i, *sch.split(k, [100 if "init" in name else 4, None]))
+        run = pleat.build(sch.mod, cache=False, quick=True)
+        for n in (0, 1, 5, 8):
+            a, b = np.arange(3 * n, dtype="float32").reshape(3, n), np.full(3, 9, "float32")
+            run(a, b)
+            assert np.array_equal(b, 1 + a.sum(1)), (name, n)
