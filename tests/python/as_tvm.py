@@ -279,6 +279,9 @@ for _dialect in ("tir", "ir"):
     _refuse_where_used(importlib.import_module(f"pleat.script.{_dialect}"))
 # The functions of the package tvm_ffi that its tests call are pleat.ir's.
 sys.modules["tvm_ffi"] = _Module("tvm_ffi", importlib.import_module("pleat.ir"))
+# Classic TVM defines the errors of its public module tvm.error here.
+sys.modules["tvm._ffi.base"] = _Module("tvm._ffi.base", importlib.import_module("pleat.error"))
+sys.modules["tvm._ffi"] = _Module("tvm._ffi", None)
 sys.meta_path.insert(0, _Finder())
 sys.modules["tvm.testing"] = _testing()
 sys.modules["tvm.testing.env"] = sys.modules["tvm.testing"].env
