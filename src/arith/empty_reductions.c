@@ -118,13 +118,21 @@ static Expr *all_left_out(Context *context, const Block *block, const ExprArray 
   return found;
 }
 
+// 0 divided by a size is 0, or the loop that was fused by it has no iterations.
+static Expr *quotient_of_zero(Rewriter *rewriter, Expr *e) {
+  bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD;
+  return divides && expr_is_int(e->args[0], 0) ? expr_int(rewriter->context, e->type, 0) : e;
+}
+
 // Is the block in the first iteration of the loops of the reduction that are outside of the nest?
 static void push_first_outside(Context *context, const Block *block, const Map *starts,
                                ExprArray *out) {
+  Rewriter rewriter = {.context = context, .expr = quotient_of_zero};
   for (int i = 0; i < block->var_count; i++) {
     const BlockVar *v = &block->vars[i];
     if (v->kind != ITER_REDUCTION) continue;
     Expr *at = expr_cast(context, v->var->type, substitute_expr(context, v->binding, starts));
+    at = rewrite_expr(&rewriter, at);
     if (at == v->min || (at->op == EXPR_INT && expr_is_int(v->min, at->as.i))) continue;
     array_push(&context->arena, out, expr_binary(context, EXPR_EQ, at, v->min));
   }

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps on loops whose extents are sizes of the arguments."""
+import re
+
 import numpy as np
 import pytest
 from built import skip_sanitized
@@ -147,6 +149,7 @@ def test_a_free_size_in_a_number_of_parts():
     """The parts may have no iterations, and all but the first may be empty; the init is stored once."""
     steps = {"partial results of parts": lambda sch, i, part, k: sch.rfactor(part, 0),
              "partial results across parts": lambda sch, i, part, k: sch.rfactor(k, 1),
+             "fused parts": lambda sch, i, part, k: sch.fuse(part, k),
              "parts outside": lambda sch, i, part, k: (sch.reorder(part, i), sch.rfactor(part, 1)),
              "parallel parts": lambda sch, i, part, k: sch.parallel(sch.get_loops(sch.rfactor(part, 0))[1]),
              "an init before the parts": lambda sch, i, part, k: sch.decompose_reduction("B", part)}
@@ -159,3 +162,4 @@ def test_a_free_size_in_a_number_of_parts():
             a, b = np.arange(3 * n, dtype="float32").reshape(3, n), np.full(3, 9, "float32")
             run(a, b)
             assert np.array_equal(b, 1 + a.sum(1)), (name, n)
+        assert not re.search(r"\b0 (//|%)", tir.transform.LowerInitBlock()(sch.mod).script())
