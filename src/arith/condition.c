@@ -173,7 +173,8 @@ static Expr *simplify_order(Analyzer *analyzer, Expr *e, const Form *f) {
   if (chosen) smaller = chosen;
   v = smaller == f ? VERDICT_UNDECIDED : form_sign(analyzer, smaller);
   if (v != VERDICT_UNDECIDED) return verdict_expr(analyzer, v == VERDICT_YES);
-  Expr *r = write_sign(analyzer, smaller);
+  bool at_end = form_bounds(analyzer, smaller).high == 0; // 1 <= i is i == 1 for i below 2
+  Expr *r = at_end ? write_zero(analyzer, EXPR_EQ, smaller) : write_sign(analyzer, smaller);
   return r ? r : e;
 }
 
@@ -332,6 +333,7 @@ static Expr *simplify_parts(Analyzer *analyzer, Expr *e) {
   if (count < 0) return e;
   find_signs(analyzer, parts, count);
   bool changed = conjunction && use_quotient(analyzer, parts, &count);
+  changed |= e->args[1]->op == e->op; // p and (q and r) is p and q and r
   if (merge_parts(analyzer, parts, &count, conjunction))
     return verdict_expr(analyzer, !conjunction);
   if (count == before && !changed) return e;

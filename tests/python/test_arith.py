@@ -160,6 +160,8 @@ def test_parts_of_sums_cancel():
             (div(x, 3) >= 0, x >= -2), (div(x, 3) >= 1, x >= 3), (div(x, 3) <= 0, x <= 2), (div(x, 3) < 0, x <= -3),
             (tir.all(x // 8 == 3, x % 8 == 4), tir.EQ(x, 28)), (tir.all(x % 8 == 9, x // 8 == 3), tir.const(False)),
             (tir.all(x // 10 == -5, x % 10 < 7), tir.all(x >= -50, x < -43)), (tir.all(x == 1, x < 2), tir.EQ(x, 1)),
+            (x // 4 * 4 >= x, tir.EQ(x % 4, 0)), (tir.min(div(x, 10), div(y, 10)), div(tir.min(x, y), 10)),
+            (tir.all(x < y, tir.all(y < z, z < 9)), tir.all(tir.all(x < y, y < z), z < 9)),
             (tir.any(x != 1, x > 1), tir.NE(x, 1)), (tir.any(x != 1, x > 0), tir.const(True)),
             (tir.min(x, y - z) + z, tir.min(y, x + z)), (tir.max(x, y) + tir.min(x, y), x + y),
             (tir.min(x + 10, y + 1) - tir.min(x, y - 9), 10), (tir.min(x // 10, y // 10), tir.min(x, y) // 10),
