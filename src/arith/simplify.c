@@ -30,8 +30,26 @@ static const Form *form_or_rule(Analyzer *analyzer, Expr *e) {
   return other == e ? form_of(analyzer, e) : form_of_simplified(analyzer, other);
 }
 
+static int ones_of(uint64_t bits) {
+  int count = 0;
+  for (; bits; bits &= bits - 1) count++;
+  return count;
+}
+
+// The number that the bits of a number give: T.clz(1) is 31, and T.popcount(7) is 3.
+static Expr *count_bits(Analyzer *analyzer, Expr *e) {
+  bool leading = e->op == EXPR_INTRINSIC_PURE && !strcmp(e->as.s, "clz");
+  int64_t value;
+  if ((!leading && e->op != EXPR_POPCOUNT) || !expr_as_int(e->args[0], &value)) return e;
+  int bits = e->args[0]->type.bits;
+  uint64_t number = (uint64_t)value & (bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1);
+  for (int shift = 1; leading && shift < 64; shift *= 2) number |= number >> shift;
+  int ones = ones_of(number);
+  return expr_int(analyzer->context, e->type, leading ? bits - ones : ones);
+}
+
 static const Form *opaque(Analyzer *analyzer, Expr *e) {
-  Expr *r = rebuild(analyzer, e);
+  Expr *r = count_bits(analyzer, rebuild(analyzer, e));
   return dtype_is_index(r->type) ? form_or_rule(analyzer, r) : NULL;
 }
 

@@ -88,6 +88,22 @@ static Expr *divided_vector(Analyzer *analyzer, Expr *e, const Even *a, const Ev
   return vector_of(analyzer, base, quotient ? NULL : a->stride, a->lanes);
 }
 
+// A division that truncates is one with a floor where no lane is negative.
+static Expr *truncated_vector(Analyzer *analyzer, Expr *e, const Even *a, const Even *b) {
+  Context *context = analyzer->context;
+  Expr *least, *most;
+  if (!a->stride && !b->stride) return divided_vector(analyzer, e, a, b);
+  if (!a->has_step || b->stride) return e;
+  lane_ends(analyzer, a, &least, &most);
+  Expr *zero = expr_int(context, a->base->type, 0);
+  if (!analyzer_prove(analyzer, expr_binary(context, EXPR_LE, zero, least)) ||
+      !analyzer_prove(analyzer, expr_binary(context, EXPR_LE, zero, b->base)))
+    return e;
+  ExprOp op = e->op == EXPR_TRUNC_DIV ? EXPR_FLOOR_DIV : EXPR_FLOOR_MOD;
+  Expr *floored = expr_binary(context, op, e->args[0], e->args[1]);
+  return floored->op == op ? divided_vector(analyzer, floored, a, b) : floored;
+}
+
 // Decides a OP b when it holds for all lanes or for none.
 static Expr *compared_vector(Analyzer *analyzer, Expr *e, const Even *a, const Even *b) {
   Context *context = analyzer->context;
@@ -155,14 +171,15 @@ static Expr *cast_vector(Analyzer *analyzer, Expr *e) {
 
 typedef Expr *(*VectorRule)(Analyzer *, Expr *, const Even *, const Even *);
 static const VectorRule vector_table[EXPR_OP_COUNT] = {
-    [EXPR_ADD] = linear_vector,        [EXPR_SUB] = linear_vector,
-    [EXPR_MUL] = scaled_vector,        [EXPR_FLOOR_DIV] = divided_vector,
-    [EXPR_FLOOR_MOD] = divided_vector, [EXPR_MIN] = extreme_vector,
-    [EXPR_MAX] = extreme_vector,       [EXPR_LT] = compared_vector,
-    [EXPR_LE] = compared_vector,       [EXPR_GT] = compared_vector,
-    [EXPR_GE] = compared_vector,       [EXPR_EQ] = compared_vector,
-    [EXPR_NE] = compared_vector,       [EXPR_BIT_XOR] = bits_vector,
-    [EXPR_BIT_OR] = bits_vector,
+    [EXPR_ADD] = linear_vector,          [EXPR_SUB] = linear_vector,
+    [EXPR_MUL] = scaled_vector,          [EXPR_FLOOR_DIV] = divided_vector,
+    [EXPR_FLOOR_MOD] = divided_vector,   [EXPR_MIN] = extreme_vector,
+    [EXPR_MAX] = extreme_vector,         [EXPR_LT] = compared_vector,
+    [EXPR_LE] = compared_vector,         [EXPR_GT] = compared_vector,
+    [EXPR_GE] = compared_vector,         [EXPR_EQ] = compared_vector,
+    [EXPR_NE] = compared_vector,         [EXPR_BIT_XOR] = bits_vector,
+    [EXPR_BIT_OR] = bits_vector,         [EXPR_TRUNC_DIV] = truncated_vector,
+    [EXPR_TRUNC_MOD] = truncated_vector,
 };
 
 Expr *analyzer_simplify_vector(Analyzer *analyzer, Expr *e) {
