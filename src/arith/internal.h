@@ -219,6 +219,9 @@ const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divis
                             const Form **rest);
 bool sum_may_shorten(const Form *f); // false: sum_shorten finds nothing
 const Form *sum_shorten(Analyzer *analyzer, const Form *f); // cancels terms with parts of others
+// The quotient or rest of two products without the factors that both have: x*y*6 // (y*3) is x*2,
+// and x*y % (x*z) is x*(y % z). NULL where they have none, or read memory.
+const Form *divide_products(Analyzer *analyzer, Expr *e, const Form *a, const Form *b);
 const Form *simple_truncation(Analyzer *analyzer, Expr *e); // NULL: as it is
 Expr *analyzer_simplify_condition(Analyzer *analyzer,
                                   Expr *e); // compare and logic; operands are simplified

@@ -112,6 +112,8 @@ static const Form *divide_symbolic(Analyzer *analyzer, Expr *e, const Form *a, c
   const Form *q = form_divide_by(analyzer, a, b), *rest = a;
   bool modulo = e->op == EXPR_FLOOR_MOD;
   if (q) return modulo ? form_sub(analyzer, a, form_mul(analyzer, q, b)) : q;
+  const Form *shorter = divide_products(analyzer, e, a, b);
+  if (shorter) return shorter;
   const Form *high, *low, *over;
   if (form_split_by_factor(analyzer, a, b, &high, &low, &over))
     return divide_high(analyzer, e, b, high, low, over);

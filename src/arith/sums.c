@@ -215,6 +215,60 @@ const Form *sum_shorten(Analyzer *analyzer, const Form *f) {
   return f;
 }
 
+// ---- Quotients of products
+
+enum { MOST_FACTORS = 8 };
+
+typedef struct TermProduct {
+  int64_t coef;
+  int count;
+  Expr *factors[MOST_FACTORS];
+} TermProduct;
+
+static bool is_product(const Form *f, TermProduct *out) {
+  if (f->count != 1 || f->constant) return false;
+  out->coef = f->terms[0].coef;
+  out->count = product_factors(f->terms[0].atom, out->factors, MOST_FACTORS);
+  return out->count > 0;
+}
+
+static const Form *product_form(Analyzer *analyzer, DType type, TermProduct *p) {
+  if (!p->count) return form_const(analyzer, type, p->coef);
+  return form_term(analyzer, type, p->coef, product_of(analyzer, p->factors, p->count));
+}
+
+// Takes the factors that both have out of them.
+static TermProduct take_common(TermProduct *a, TermProduct *b) {
+  TermProduct common = {.coef = gcd_of(a->coef, b->coef)};
+  a->coef /= common.coef;
+  b->coef /= common.coef;
+  for (int i = 0; i < a->count; i++)
+    for (int k = 0; k < b->count; k++) {
+      if (a->factors[i] != b->factors[k]) continue;
+      common.factors[common.count++] = a->factors[i];
+      a->factors[i--] = a->factors[--a->count];
+      b->factors[k] = b->factors[--b->count];
+      break;
+    }
+  return common;
+}
+
+const Form *divide_products(Analyzer *analyzer, Expr *e, const Form *a, const Form *b) {
+  TermProduct x, y;
+  if (analyzer_has_trait(analyzer, e, TRAIT_MEMORY) || !is_product(a, &x) || !is_product(b, &y))
+    return NULL;
+  TermProduct common = take_common(&x, &y);
+  if (!common.count && common.coef == 1) return NULL;
+  Expr *above = form_expr(analyzer, product_form(analyzer, e->type, &x));
+  Expr *below = form_expr(analyzer, product_form(analyzer, e->type, &y));
+  if (!above || !below) return NULL;
+  const Form *r = form_of_simplified(analyzer, expr_binary(analyzer->context, e->op, above, below));
+  bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_TRUNC_DIV;
+  return divides ? r : form_mul(analyzer, r, product_form(analyzer, e->type, &common));
+}
+
+// ---- Division that truncates
+
 static const Form *divided_by_gcd(Analyzer *analyzer, const Form *f, DType type, int64_t g) {
   const Form *r = form_const(analyzer, type, f->constant / g);
   for (int i = 0; i < f->count; i++)
@@ -239,8 +293,10 @@ static Expr *truncated(Analyzer *analyzer, ExprOp op, Expr *x, int64_t c) {
 const Form *simple_truncation(Analyzer *analyzer, Expr *e) {
   const Form *a = form_of_simplified(analyzer, e->args[0]);
   bool divides = e->op == EXPR_TRUNC_DIV;
+  const Form *b = form_of_simplified(analyzer, e->args[1]);
   int64_t c;
-  if (!form_is_const(form_of_simplified(analyzer, e->args[1]), &c) || c == 0) return NULL;
+  if (b->count) return divide_products(analyzer, e, a, b);
+  if (!form_is_const(b, &c) || c == 0) return NULL;
   if (analyzer_has_trait(analyzer, e, TRAIT_MEMORY)) return NULL;
   int64_t sign = c < 0 ? -1 : 1, g = gcd_of(gcd_of(form_gcd(a), a->constant), c);
   c = c * sign / g;

@@ -160,6 +160,8 @@ def test_parts_of_sums_cancel():
             (div(x, 3) >= 0, x >= -2), (div(x, 3) >= 1, x >= 3), (div(x, 3) <= 0, x <= 2), (div(x, 3) < 0, x <= -3),
             (tir.all(x // 8 == 3, x % 8 == 4), tir.EQ(x, 28)), (tir.all(x % 8 == 9, x // 8 == 3), tir.const(False)),
             (tir.all(x // 10 == -5, x % 10 < 7), tir.all(x >= -50, x < -43)), (tir.all(x == 1, x < 2), tir.EQ(x, 1)),
+            (x * y * 6 // (y * z * 3), x * 2 // z), (mod(x * x * 32, x * y), mod(x * 32, y) * x), (div(x, x), 1),
+            (x * y * 4 % (x * -6), x * y * 4 % (x * -6)), (div(x * y * 2, y * -4), div(x, -2)),
             (tir.clz(tir.const(128)), 24), (tir.clz(tir.const(0, "int64")), 64), (tir.clz(tir.const(-1)), 0),
             (div(tir.Broadcast(y, 2), tir.Broadcast(x, 2)), tir.Broadcast(div(y, x), 2)),
             (mod(tir.Ramp(x % 5 * 8 + 1, 1, 4), tir.Broadcast(8, 4)), tir.Ramp(1, 1, 4)),
