@@ -60,6 +60,18 @@ static bool uses_any(const Expr *e, const ReductionLoops *loops) {
   return false;
 }
 
+// 0 divided by a size is 0, or the loop that was fused by it has no iterations.
+static Expr *quotient_of_zero(Rewriter *rewriter, Expr *e) {
+  bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD;
+  return divides && expr_is_int(e->args[0], 0) ? expr_int(rewriter->context, e->type, 0) : e;
+}
+
+// The expression in the first iteration of the loops.
+static Expr *at_starts(Context *context, Expr *e, const Map *starts) {
+  Rewriter rewriter = {.context = context, .expr = quotient_of_zero};
+  return rewrite_expr(&rewriter, substitute_expr(context, e, starts));
+}
+
 typedef struct VarUse {
   const Block *block;
   bool spatial; // a loop of the block's spatial variables is used
@@ -96,7 +108,7 @@ bool condition_needs_first(Context *context, const Block *block, Expr *condition
     analyzer_bind(analyzer, loops[i].var, loops[i].min, loops[i].extent);
     map_put(&starts, loops[i].var, loops[i].min);
   }
-  Expr *first = substitute_expr(context, condition, &starts);
+  Expr *first = at_starts(context, condition, &starts);
   if (!used || analyzer_prove(analyzer, first)) return false;
   analyzer_assume(analyzer, expr_unary(context, EXPR_NOT, first));
   return analyzer_prove(analyzer, expr_unary(context, EXPR_NOT, condition)) ||
@@ -112,27 +124,19 @@ static Expr *all_left_out(Context *context, const Block *block, const ExprArray 
   for (int i = 0; i < conditions->count; i++) {
     Expr *one = conditions->items[i];
     if (!condition_needs_first(context, block, one, ranges, loops->ranges.count)) continue;
-    one = expr_unary(context, EXPR_NOT, substitute_expr(context, one, &loops->starts));
+    one = expr_unary(context, EXPR_NOT, at_starts(context, one, &loops->starts));
     found = found ? expr_binary(context, EXPR_OR, found, one) : one;
   }
   return found;
 }
 
-// 0 divided by a size is 0, or the loop that was fused by it has no iterations.
-static Expr *quotient_of_zero(Rewriter *rewriter, Expr *e) {
-  bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD;
-  return divides && expr_is_int(e->args[0], 0) ? expr_int(rewriter->context, e->type, 0) : e;
-}
-
 // Is the block in the first iteration of the loops of the reduction that are outside of the nest?
 static void push_first_outside(Context *context, const Block *block, const Map *starts,
                                ExprArray *out) {
-  Rewriter rewriter = {.context = context, .expr = quotient_of_zero};
   for (int i = 0; i < block->var_count; i++) {
     const BlockVar *v = &block->vars[i];
     if (v->kind != ITER_REDUCTION) continue;
-    Expr *at = expr_cast(context, v->var->type, substitute_expr(context, v->binding, starts));
-    at = rewrite_expr(&rewriter, at);
+    Expr *at = expr_cast(context, v->var->type, at_starts(context, v->binding, starts));
     if (at == v->min || (at->op == EXPR_INT && expr_is_int(v->min, at->as.i))) continue;
     array_push(&context->arena, out, expr_binary(context, EXPR_EQ, at, v->min));
   }
