@@ -34,6 +34,36 @@ static Stmt *without_empty(Rewriter *rewriter, Stmt *s) {
   return starts ? NULL : stmt_nothing(rewriter->context);
 }
 
+// Regions with an extent of 0 in place of a negative one: of 4 columns less 3 for (n + 3) // 4
+// iterations, without any, nothing is left.
+static Region *not_negative(Context *context, const Region *regions, int count, bool *changed) {
+  Region *result = arena_copy(&context->arena, regions, sizeof *regions * (size_t)count);
+  for (int i = 0; i < count; i++) {
+    int rank = regions[i].buffer->rank;
+    result[i].extent =
+        arena_copy(&context->arena, regions[i].extent, sizeof *regions[i].extent * (size_t)rank);
+    for (int d = 0; d < rank; d++) {
+      int64_t extent;
+      if (!expr_as_int(regions[i].extent[d], &extent) || extent >= 0) continue;
+      result[i].extent[d] = expr_int(context, regions[i].extent[d]->type, 0);
+      *changed = true;
+    }
+  }
+  return result;
+}
+
+static Stmt *with_regions(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_BLOCK) return s;
+  bool changed = false;
+  Block *block = block_copy(rewriter->context, s->as.block);
+  block->reads = not_negative(rewriter->context, block->reads, block->read_count, &changed);
+  block->writes = not_negative(rewriter->context, block->writes, block->write_count, &changed);
+  if (!changed) return s;
+  Stmt *copy = stmt_copy(rewriter->context, s);
+  copy->as.block = block;
+  return copy;
+}
+
 PrimFunc *prim_func_specialize(Context *context, const PrimFunc *func, const Map *vars) {
   Map buffers = map_new(&context->arena);
   PrimFunc *result = prim_func_copy(context, func);
@@ -50,7 +80,7 @@ PrimFunc *prim_func_specialize(Context *context, const PrimFunc *func, const Map
     map_put(&buffers, buffer, result->buffers[at]);
   }
   result->attrs = substitute_attrs(context, func->attrs, vars, &buffers);
-  Rewriter rewriter = {.context = context, .enter_stmt = without_empty};
+  Rewriter rewriter = {.context = context, .enter_stmt = without_empty, .stmt = with_regions};
   result->body = rewrite_stmt(&rewriter, substitute_stmt(context, func->body, vars, &buffers));
   return result;
 }
