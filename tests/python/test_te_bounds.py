@@ -67,6 +67,24 @@ def test_outputs_and_refusals():
         te.schedule.InferBound(s)
 
 
+def test_a_result_that_nothing_uses_is_not_computed():
+    n = te.var("n")
+    A = te.placeholder((n, 5), name="A")
+    low, high = te.compute((n, 5), lambda i, j: (A[i, j] - 1.0, A[i, j] + 1.0), name="pair")
+    C = te.compute((n, 5), lambda i, j: low[i, j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    outer, _ = s[C].split(C.op.axis[0], factor=4)
+    s[low].compute_at(s[C], outer)
+    assert te.schedule.InferBound(s)[low.op.axis[0]].extent == 4
+    assert "pair_v1" not in pleat.lower(s, [A, C]).script()
+    assert "pair_v0" in te.create_prim_func([A, high]).script()
+    built = pleat.build(s, [A, C], cache=False)
+    for size in (0, 3, 9):
+        a, c = np.arange(5 * size, dtype="float32").reshape(size, 5), np.full((size, 5), 9, "float32")
+        built(a, c)
+        assert np.array_equal(c, (a - 1) * 2)
+
+
 @pytest.mark.parametrize("scope, extent", [("shared", 32), ("local", 1), (None, 1)])
 def test_memory_that_is_named_decides_on_what_is_computed(scope, extent):
     """Shared memory has what all threads of a block read; set_scope may come before or after compute_at."""

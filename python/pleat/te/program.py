@@ -53,6 +53,7 @@ class _Maker:
         self.allocated, self.buffer_names = [], {a.name for a in args if isinstance(a, Var)}
         self.params = [self.buffer(a) if isinstance(a, Tensor) else a for a in args]
         self.scans = {}  # the scans of the operations of their steps
+        self.used = set()  # the ids of the arguments and of the tensors that operations read
 
     def buffer(self, tensor):
         if tensor not in self.buffers:
@@ -88,7 +89,15 @@ class _Maker:
 
     def allocate(self, op):
         known = {id(b) for b in [*self.params, *self.allocated]}
-        self.allocated += [b for b in map(self.buffer, op._outputs) if id(b) not in known]
+        self.allocated += [b for b in map(self.buffer, op._outputs[:self.count_used(op)]) if id(b) not in known]
+
+    def count_used(self, op):
+        """The number of the outputs of a computation, without those at the end that nothing uses where each has a
+        block of its own."""
+        used = [i for i, t in enumerate(op._outputs) if id(t) in self.used]
+        if isinstance(op, (ExternOp, ScanOp)) or op.reduce_axis or not used:
+            return op.num_outputs
+        return used[-1] + 1
 
     def is_replaced(self, op):
         """Is an operation a part of a scan whose value takes the place of its elements? A step on the blocks would
@@ -157,8 +166,7 @@ class _Maker:
         if op.reduce_axis:
             body = _ReductionBlock(self, op, loops).statement()
         else:
-            body = one_statement([_Block(self, op, loops).element(i)
-                                  for i in range(op.num_outputs)])
+            body = one_statement([_Block(self, op, loops).element(i) for i in range(self.count_used(op))])
         for axis, loop in reversed(list(zip(axes, loops))):
             if loop is step:
                 break
@@ -260,6 +268,7 @@ def made_program(args, outputs=(), name="main", inlined=None, index_type=None):
     maker = _Maker(args, inlined or {})
     tensors = maker.args + [t for t in outputs if t not in maker.args]
     operations = operations_of(tensors)
+    maker.used = {id(t) for t in [*maker.args, *(t for op in operations for t in op.input_tensors)]}
     for op in operations:
         if isinstance(op, ScanOp):
             maker.share(op)
