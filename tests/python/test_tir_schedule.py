@@ -606,6 +606,27 @@ def test_aligned_rows():
     assert "buffer_dim_align" in sch.func.script()
 
 
+def test_tiles_of_a_loop_of_free_extent():
+    """The first factor is what split finds."""
+    @T.prim_func
+    def fill(a: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 6), "float32")
+        for i, j in T.grid(n, 6):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi, vj] = T.float32(1)
+    sch = tir.Schedule(fill)
+    i, j = sch.get_loops("A")
+    first, *others = sch.sample_perfect_tile(i, n=3)
+    assert first is None and [int(factor) for factor in others] == [1, 1]
+    assert int(sch.sample_perfect_tile(j, n=2, decision=[3, 2])[0]) == 3
+    sch.split(i, factors=[first, *others])
+    again = tir.Schedule(fill)
+    sch.trace.apply_to_schedule(again, remove_postproc=False)
+    pleat.ir.assert_structural_equal(again.func, sch.func)
+
+
 def test_choices_are_drawn_by_seed():
     def steps(seed):
         sch = tir.Schedule(matmul, seed=seed)

@@ -145,6 +145,8 @@ class Schedule:
         self._record("_run", text, frame.f_code.co_filename, frame.f_lineno, function)
         results = self._results(result, shape, function)
         self._insts.append(self._instruction(step, arguments, {**keywords, **recorded}, results, function))
+        if step == "sample_perfect_tile":  # what split finds for a loop of a free extent
+            results = [None if int(factor) < 0 else factor for factor in results]
         return None if shape == "NOTHING" else results if shape.endswith("S") else results[0]
 
     def _results(self, name, shape, function):
