@@ -68,6 +68,24 @@ static bool gives_results_back(NodeFlow *flow) {
   return true;
 }
 
+// Can the operators be made that give back a result of symbolic size? Extents that only the program
+// computes are not known to them.
+static bool can_give_back(NodeFlow *flow, int number) {
+  Context *context = flow->run->context;
+  const Layout *layout = flow->layouts.params[flow->input_count + number];
+  const Value *result = flow->node->outputs[number];
+  if (!layout || layout->is_static || !is_read(flow, result, layout)) return true;
+  const Buffer *buffer = flow->program->buffers[flow->input_count + number];
+  GraphFunc nowhere = {0};
+  Insertion insertion = {context, &nowhere, 0, flow->node};
+  Value *stored = value_new(context, result->name, buffer->type, buffer->shape, buffer->rank);
+  int diags = context->diags.count, errors = context->error_count;
+  bool made = insert_inverse(&insertion, stored, layout) != NULL;
+  diag_forget(context, diags, errors);
+  if (!made) flow->why = "an extent of a result would not be known";
+  return made;
+}
+
 bool node_flow_find(NodeFlow *flow, const Layout *const *given, LayoutPadding padding) {
   Context *context = flow->run->context;
   flow->padding = padding;
@@ -76,6 +94,8 @@ bool node_flow_find(NodeFlow *flow, const Layout *const *given, LayoutPadding pa
   if (!gives_results_back(flow)) return false;
   flow->program =
       flow_apply(context, flow->func, flow->input_count, &flow->layouts, &padding, &flow->why);
+  for (int i = 0; flow->program && i < flow->node->output_count; i++)
+    if (!can_give_back(flow, i)) return false;
   return flow->program != NULL;
 }
 

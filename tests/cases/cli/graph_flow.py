@@ -5,7 +5,7 @@
 # RUN: pleat opt %s --pass 'FlowLayoutRewrites("backward", value="t2"),OptimizeLayoutTransform' --func running | sed -n "/def running(/,/return/p"
 # RUN: for f in fused forward running views padded window swizzled shared; do pleat run %s --func $f --fill random --seed 5 | grep -o "\[.*values\]" > %t/before; for d in backward forward; do pleat opt %s --pass "FlowLayoutRewrites('$d')" --func $f -o %t/after.py && pleat verify %t/after.py --func $f | grep -c "agrees with the interpreter" && pleat run %t/after.py --func $f --fill random --seed 5 | grep -o "\[.*values\]" | cmp - %t/before && grep -c "R.call_tir" %t/after.py; done; done
 # RUN: pleat opt %s --pass 'FlowLayoutRewrites("backward")' --func padded | sed -n "/def padded(/,/return/p;/def exp(/,/^$/p"
-# RUN: pleat opt %s --pass 'FlowLayoutRewrites' --func views | sed -n "/def views(/,/return/p"
+# RUN: for f in views parts; do pleat opt %s --pass 'FlowLayoutRewrites' --func $f | sed -n "/def $f(/,/return/p"; done
 # RUN 1: pleat opt %s --pass 'FlowLayoutRewrites("sideways")' --func fused
 # RUN 1: pleat opt %s --pass 'FlowLayoutRewrites("backward", value="s2")' --func shared
 # RUN 1: pleat opt %s --pass 'FlowLayoutRewrites("forward", value="a")' --func padded
@@ -150,4 +150,13 @@ class Module:
         n = T.int64()
         a = R.multiply(R.exp(x), s)
         b = R.layout_transform(a, index_map=lambda n, c, w: (n, c // 4, w, c % 4))
+        return b
+
+    # No operator gives the parts back from [i0, i2*5 + i3]: its result's extents would not be known.
+    @R.function
+    def parts(x: R.Tensor((6, 1, "n", 5), "float32")):
+        n = T.int64()
+        s = R.split(x, 3, axis=0)
+        a = R.add(s[0], R.multiply(s[1], s[2]))
+        b = R.reshape(a, R.shape([2, n * 5]))
         return b
