@@ -35,6 +35,7 @@ const char *plan_row_because(const PlanReport *r, const PlanRow *row) {
 static void put_rewrites(const PlanReport *r, Arena *arena, Text *out) {
   static const char *const heads[] = {"#",    "tensor", "from",   "to",
                                       "when", "bytes",  "cycles", "because"};
+  if (!r->rows.count) return;
   Table table = table_new(arena, "rllllrrl");
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
   for (int i = 0; i < r->rows.count; i++) {
