@@ -232,7 +232,7 @@ static Strategies find_strategies(AutoSched *s) {
   autosched_find_layouts(s);
   if (!s->planned) return *strategies_of(s->context, s->machine, &s->nest, &s->layouts);
   check_planned(s);
-  return *s->planned;
+  return s->planned->scalar ? (Strategies){.scalar = true} : *s->planned;
 }
 
 static bool use_strategy(AutoSched *s, const Strategy *strategy, const char **refusal) {
@@ -274,6 +274,6 @@ bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *fu
     TRY(autosched_lay_out_params(&s));
   }
   if (refusal) choice->slow = refusal;
-  if (is_empty(func)) choice->slow = NULL;
+  if (is_empty(func) || strategies.scalar) choice->slow = NULL;
   return true;
 }

@@ -38,7 +38,8 @@ typedef struct Strategy {
 
 enum { STRATEGY_RUNNERS_UP = 3 };
 typedef struct Strategies {
-  int count; // 0: scalar code
+  int count;   // 0: scalar code
+  bool scalar; // scalar code costs less than `items`
   Strategy items[2];
   Tile runners_up[STRATEGY_RUNNERS_UP]; // the tiles that cost least after that of `items`
   int runner_up_count;
@@ -49,6 +50,9 @@ typedef struct Strategies {
 // The strategies that can compute a reduction whose tensors have these layouts, the cheapest first.
 const Strategies *strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
                                 const NestLayouts *layouts);
+// The predicted cycles of the cheapest way, scalar code included.
+double strategies_cycles(const HostMachine *machine, const Nest *nest,
+                         const Strategies *strategies);
 // The same with the strategy first that is `places` behind the cheapest, or the last one where
 // there are fewer. With it, the cost model is judged by the time that its choices take.
 Strategies strategies_behind(Context *context, const HostMachine *machine,

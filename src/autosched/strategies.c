@@ -16,19 +16,33 @@ struct StrategyTable {
   Map known; // by the first word of the digest
 };
 
+static double scalar_cycles(const HostMachine *machine, const Nest *nest) {
+  return nest->points * cost_model_of(machine)->scalar_cycles;
+}
+
+static void add_strategy(Strategies *found, Strategy strategy) {
+  int at = found->count++;
+  for (; at > 0 && found->items[at - 1].cost > strategy.cost; at--)
+    found->items[at] = found->items[at - 1];
+  found->items[at] = strategy;
+}
+
 static Strategies search(Context *context, const HostMachine *machine, const Nest *nest,
                          const NestLayouts *layouts) {
   Strategies found = {.output = layouts->output, .runner_up_count = STRATEGY_RUNNERS_UP};
   double rows = rows_cost(context, machine, nest, layouts);
   Tile tile;
   if (tile_choose(context, machine, nest, layouts, &tile, found.runners_up, &found.runner_up_count))
-    found.items[found.count++] = (Strategy){STRATEGY_TILE, tile_cost(machine, &tile), tile};
-  if (rows < 0) return found;
-  bool first = found.count && rows < found.items[0].cost;
-  if (first) found.items[1] = found.items[0];
-  found.items[first ? 0 : found.count] = (Strategy){.kind = STRATEGY_ROWS, .cost = rows};
-  found.count++;
+    add_strategy(&found, (Strategy){STRATEGY_TILE, tile_cost(machine, &tile), tile});
+  if (rows >= 0) add_strategy(&found, (Strategy){.kind = STRATEGY_ROWS, .cost = rows});
+  found.scalar = found.count && scalar_cycles(machine, nest) < found.items[0].cost;
   return found;
+}
+
+double strategies_cycles(const HostMachine *machine, const Nest *nest,
+                         const Strategies *strategies) {
+  bool scalar = !strategies->count || strategies->scalar;
+  return scalar ? scalar_cycles(machine, nest) : strategies->items[0].cost;
 }
 
 // ---- The table
@@ -148,6 +162,7 @@ const Strategies *strategies_of(Context *context, const HostMachine *machine, co
 Strategies strategies_behind(Context *context, const HostMachine *machine,
                              const Strategies *strategies, int places) {
   Strategies behind = *strategies;
+  behind.scalar = false;
   Strategy all[COUNT_OF(behind.items) + STRATEGY_RUNNERS_UP];
   int count = 0;
   for (int i = 0; i < strategies->count; i++) all[count++] = strategies->items[i];

@@ -92,7 +92,8 @@ static const Layout *layout_read(const Combination *c, int read, bool *packed) {
 }
 
 static bool runs_in_tiles(const Strategies *strategies) {
-  return strategies && strategies->count && strategies->items[0].kind == STRATEGY_TILE;
+  return strategies && strategies->count && !strategies->scalar &&
+         strategies->items[0].kind == STRATEGY_TILE;
 }
 
 // The cycles in which the tensors that a reduction reads come from the level of memory that they
@@ -127,8 +128,7 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
   double memory = constants_cost(p, c->stage) + reads_cost(c, written);
   const Strategies *found = strategies_of(p->context, p->machine, c->nest, &layouts);
   choice->strategies = found;
-  double scalar = c->nest->points * cost_model_of(p->machine)->scalar_cycles;
-  return overlapped_cycles(p->machine, found->count ? found->items[0].cost : scalar, memory) +
+  return overlapped_cycles(p->machine, strategies_cycles(p->machine, c->nest, found), memory) +
          planner_write_cost(p, written, written) + cost_model_of(p->machine)->call_cycles;
 }
 
@@ -647,7 +647,7 @@ static bool find_choices(Planner *p, const Stage *stage) {
 // Are the strategies equal? They are found anew for loops that numbers alone do not describe.
 static bool same_strategies(const Strategies *a, const Strategies *b) {
   if (a == b) return true;
-  if (!a || !b || a->count != b->count) return false;
+  if (!a || !b || a->count != b->count || a->scalar != b->scalar) return false;
   for (int i = 0; i < a->count; i++)
     if (a->items[i].kind != b->items[i].kind || a->items[i].cost != b->items[i].cost) return false;
   return true;
