@@ -95,6 +95,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
   stage_graph_inline_views(stages);
   stage_graph_inline_packed(stages);
   stage_graph_inline_intermediates(stages, options->machine);
+  if (!stages->arithmetic) options->seconds = 0;
   if (!program_fold_small(p, stages)) return NULL;
   if (p->options.offload &&
       !offload_stages(stages, &p->options.machine, caller_option(p->context, CALLER_OFFLOAD),
@@ -133,7 +134,9 @@ enum {
   MOST_WORK = 100000000,
   LAST_TRIALS = 12, // kept for the end, with their work
   LAST_WORK = MOST_WORK / 2,
-  MOST_STAGES = 2 * STAGES_OF_SMALL,
+  STAGES_OF_MIDDLE = 128, // a graph of so many stages has fewer trials
+  TRIALS_OF_MIDDLE = 24,
+  MORE_STAGES = 16, // than twice those of the first plan are too many
   MOST_TENSORS = 8192
 };
 
@@ -155,8 +158,8 @@ typedef struct Planning {
 static unsigned decisions_to_avoid(const Program *p, const PlannedStages *first) {
   const StageGraph *stages = first->stages;
   bool planned = first->plan || p->options.tuning;
-  if (!stages || !planned || !stage_graph_is_small(stages) || p->options.policy != PLAN_OPTIMAL ||
-      p->options.offload)
+  if (!stages || !planned || stages->stages.count - stages->later_groups > STAGES_OF_MIDDLE ||
+      p->options.policy != PLAN_OPTIMAL || p->options.offload)
     return 0;
   return stages->decided | (stages->fusions_decided ? DECISION_INLINE : 0);
 }
@@ -192,7 +195,9 @@ static bool is_kept(const Avoided *avoided, int tensor) {
 // addition were then not made for it.
 static bool same_decisions(const PlannedStages *made, unsigned decisions) {
   const unsigned known = DECISION_TURN | DECISION_MOVE_ROWS | DECISION_BYTES;
-  unsigned other = made->avoided.decisions, more = decisions & ~other;
+  bool arithmetic = !made->stages || made->stages->arithmetic;
+  unsigned alike = arithmetic ? 0 : DECISION_ARITHMETIC;
+  unsigned other = made->avoided.decisions & ~alike, more = decisions & ~alike & ~other;
   if (other & ~decisions) return false;
   return !more || (!(more & ~known) && made->stages && !(made->stages->decided & more));
 }
@@ -263,17 +268,22 @@ static void avoid_one(Planning *g, const PlannedStages *from, int number) {
   }
 }
 
+static void avoid_new(Planning *g, const PlannedStages *from, int number) {
+  if (may_try(g) && may_avoid(g, from, number) && !avoids(from, number)) avoid_one(g, from, number);
+}
+
 // Climbs from a plan: avoids each decision that was made, first the kinds of them, then those about
-// tensors, the one at `start` first, and climbs from each plan that is cheaper. A decision without
-// which it is cheaper may be in the way of others for which that holds together, so the others are
-// avoided without it too.
+// tensors, the one at `start` first, and climbs from each plan that is cheaper. Decisions about
+// tensors because of groups gain least and come last. A decision without which it is cheaper may be
+// in the way of others for which that holds together, so the others are avoided without it too.
 static void avoid_cheaper(Planning *g, const PlannedStages *from, int start) {
-  int tensors = from->plan ? from->tensors.count : 0,
-      count = tensors ? tensors + DECISION_KINDS : 0;
-  for (int k = 0; k < count && may_try(g); k++) {
-    int i = k < DECISION_KINDS ? tensors + k : (start + k - DECISION_KINDS) % tensors;
-    if (may_avoid(g, from, i) && !avoids(from, i)) avoid_one(g, from, i);
-  }
+  int tensors = from->plan ? from->tensors.count : 0;
+  for (int k = 0; k < DECISION_KINDS && tensors; k++) avoid_new(g, from, tensors + k);
+  for (int grouped = 0; grouped < 2; grouped++)
+    for (int k = 0; k < tensors; k++) {
+      const StageTensor *tensor = from->tensors.items[(start + k) % tensors];
+      if (tensor->grouped == grouped) avoid_new(g, from, (start + k) % tensors);
+    }
 }
 
 // The cheapest plan that avoids what `from` does except for one thing; NULL: none is cheaper.
@@ -312,10 +322,14 @@ static PlannedStages plan_storing(Program *p) {
 // times, which forbids fusions. Without such results, the plan has all decisions.
 static bool may_be_cheaper(const PlannedStages *whole) {
   enum { SHARE = 400 };
-  if (!(whole->stages->avoided & DECISION_ARITHMETIC)) return false;
+  if (!whole->stages->arithmetic || !(whole->stages->avoided & DECISION_ARITHMETIC)) return false;
   bool small = stage_graph_is_small(whole->stages);
   int64_t gap = whole->plan->cost - whole->plan->lower_bound;
   return small ? !whole->plan->optimal : gap > whole->plan->cost / SHARE;
+}
+
+static bool is_cheaper(const PlannedStages *a, const PlannedStages *b) {
+  return a->plan && (!b->plan || a->plan->cost < b->plan->cost);
 }
 
 // Counts the decisions that only some of the plans avoid.
@@ -333,15 +347,21 @@ Plan *program_plan_stages(Program *p) {
   g.most_trials = MOST_TRIALS;
   g.most_work = MOST_WORK;
   PlannedStages *whole = note_plan(&g, plan_storing(p)), *first = whole;
-  if (whole->plan && may_be_cheaper(whole)) first = try_without(&g, (Avoided){0});
+  if (whole->plan && may_be_cheaper(whole)) {
+    g.work = 0; // trials begin with the next plan
+    first = try_without(&g, (Avoided){0});
+  }
   unsigned tried = decisions_to_avoid(p, first), all = tried & ~(unsigned)DECISION_WHOLE;
   unsigned also = first->avoided.decisions;
   g.decisions = all;
-  g.most_stages = MOST_STAGES;
+  if (all) g.most_stages = 2 * first->stages->stages.count + MORE_STAGES;
+  if (all && !stage_graph_is_small(first->stages)) g.most_trials = TRIALS_OF_MIDDLE;
   for (unsigned left = all; left; left &= left - 1) try_decisions(&g, also | (left & -left));
   if (all & (all - 1)) try_decisions(&g, also | all);
-  if (all) avoid_cheaper(&g, first, 0);
-  if (all && g.best->avoided.decisions) avoid_cheaper(&g, g.best, 0);
+  const PlannedStages *start = is_cheaper(g.best, first) ? g.best : first;
+  if (all) avoid_cheaper(&g, start, 0);
+  if (all && start != first) avoid_cheaper(&g, first, 0);
+  if (all && g.best != start && g.best->avoided.decisions) avoid_cheaper(&g, g.best, 0);
   if (tried != all) try_later_groups(&g);
   if (all) avoid_less(&g);
   if (g.best != first && g.best != whole) note_decided(g.best->plan, first->stages);

@@ -546,12 +546,16 @@ static void offer_later_groups(StageGraph *s, Stage *group) {
   }
 }
 
+static void mark_grouped(StageTensor *tensor) {
+  tensor->grouped |= !tensor->decided;
+  tensor->decided = true;
+}
+
 static void mark_decided(const Stage *group) {
   for (int i = 0; i < group->member_count; i++) {
     const Stage *member = group->members[i];
-    member->output->decided = true;
-    for (int k = 0; k < member->reads.count; k++)
-      ((StageTensor *)member->reads.items[k])->decided = true;
+    mark_grouped(member->output);
+    for (int k = 0; k < member->reads.count; k++) mark_grouped(member->reads.items[k]);
   }
 }
 

@@ -771,8 +771,9 @@ void stage_graph_inline_intermediates(StageGraph *s, const HostMachine *machine)
     if (!te) continue;
     bool decided = !stage->output->constant && stage_storing_gains(s, machine, stage, user, te);
     if (decided && s->avoided & DECISION_INLINE) continue;
-    bool offered =
-        decided && (s->avoided & DECISION_ARITHMETIC || !gains_arithmetic(s, machine, stage, user));
+    bool arithmetic = decided && gains_arithmetic(s, machine, stage, user);
+    bool offered = decided && (!arithmetic || s->avoided & DECISION_ARITHMETIC);
+    s->arithmetic |= arithmetic;
     s->fusions_decided += decided;
     stage->output->decided |= decided;
     stage_note_forms(s, stage, user, (StageInlining){computing_both, offered, true, machine});

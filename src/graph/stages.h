@@ -22,6 +22,7 @@ typedef struct StageTensor {
   bool cheaper_kept;   // because a plan of the whole graph then costs less
   bool decided;        // in each plan of the graph it is not stored, or a group reads or writes
                        // it, although a plan that keeps it may cost less
+  bool grouped;        // such a group
   bool branch;         // the condition or a result of a branch that runs may leave out; it is kept
   bool constant;       // see stage_graph_find_constants
   bool folds;       // computed while compiling although it is larger than what it is computed from
@@ -93,6 +94,7 @@ typedef struct StageGraph {
   int later_groups;         // number of groups that begin with a later member of another group
   unsigned avoided;         // set of StageDecision: not to be made
   unsigned decided;         // those that were made somewhere
+  bool arithmetic;          // DECISION_ARITHMETIC makes a difference
   Map by_buffer;            // Buffer* -> StageTensor*
 } StageGraph;
 
