@@ -3,6 +3,7 @@
 // chosen by a table is a view like any other:
 //   at = [0, 0, 1, 1, 2, 2, …]    y[i] = x[at[i]]   =>   y[i] = x[i // 2]
 //   at = [0, 2, 4, 6, …]          y[i] = x[at[i]]   =>   y[i] = x[i * 2]
+//   at = 2                        y[i] = x[at, i]   =>   y[i] = x[2, i]
 // Nearest neighbours are chosen by such tables, and slices, reversals and rotations by those of
 // other exporters. A rule is floor((step * i + start) / length), where one of step and length is 1,
 // and is compared with every element.
@@ -77,7 +78,9 @@ static Expr *compute_load(Rewriter *rewriter, Expr *e) {
   if (!data || !data->data || e->type.code != TYPE_INT || e->type.lanes > 1) return e;
   int axis = table_axis(data);
   TableRule rule;
-  if (axis < 0 || !find_rule(&(IndexTable){data, data->shape[axis]}, &rule)) return e;
+  IndexTable table = {data, axis < 0 ? 1 : data->shape[axis]};
+  if ((axis < 0 && data->rank) || !find_rule(&table, &rule)) return e;
+  if (!data->rank) return expr_int(context, e->type, rule.start);
   DType type = e->args[axis]->type;
   Expr *value = expr_mul(context, e->args[axis], expr_int(context, type, rule.step));
   value = expr_add(context, value, expr_int(context, type, rule.start));

@@ -17,6 +17,18 @@ static int64_t stride_along(const NestRead *load, int axis) {
   return stride < 0 ? -MAX_OF(stride, -INT64_MAX) : stride;
 }
 
+// How many elements memory has for each that a load reads along an axis: the stride, less where
+// other axes read what is between, as within the heads of an attention.
+static int64_t elements_apart(const Nest *nest, const NestRead *load, int axis) {
+  int64_t stride = stride_along(load, axis), run = 1;
+  for (int d = 0; d < load->buffer->rank && stride > 1; d++)
+    for (int a = 0; a < nest->spatial_count && nest_moves(load, d, axis); a++) {
+      int64_t between = a != axis && nest_moves(load, d, a) ? stride_along(load, a) : 0;
+      if (between < stride) run += between * (nest->axes[a].extent - 1);
+    }
+  return stride > run ? ceil_div(stride, run) : MIN_OF(stride, 1);
+}
+
 // The bytes of the lines that the stage's loads read of a tensor.
 static double bytes_loaded(const Planner *p, const Stage *stage, const StageTensor *tensor) {
   const Nest *nest = planner_nest(p, stage);
@@ -26,7 +38,7 @@ static double bytes_loaded(const Planner *p, const Stage *stage, const StageTens
     int64_t bytes_apart = element;
     if (nest->reads[i].buffer != tensor->buffer) continue;
     for (int a = 0; a < nest->spatial_count; a++) {
-      int64_t stride = MIN_OF(stride_along(&nest->reads[i], a), line);
+      int64_t stride = MIN_OF(elements_apart(nest, &nest->reads[i], a), line);
       if (stride > 1) bytes_apart = MAX_OF(bytes_apart, element * stride);
     }
     bytes += nest->points * (double)MIN_OF(bytes_apart, MAX_OF(line, element));

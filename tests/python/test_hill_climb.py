@@ -173,6 +173,47 @@ def test_trials_begin_with_the_cheapest_plan():
     assert asked >= hill_climb.cost_of(model, cpu="avx512") - hill_climb.CYCLES_OF_A_STAGE
 
 
+def numbered(value, name):
+    return onnx.numpy_helper.from_array(np.array(value), name)
+
+
+def attention(parts):
+    """Three parts of a product become queries, keys and values."""
+    node = onnx.helper.make_node
+    nodes = [node("MatMul", ["x", "w"], ["all"]), node("Reshape", ["all", "five"], ["r"]),
+             node("Transpose", ["r"], ["t"], perm=[2, 0, 3, 1, 4]), *parts,
+             node("Transpose", ["g1"], ["k"], perm=[0, 1, 3, 2]), node("MatMul", ["g0", "k"], ["s"]),
+             node("MatMul", ["s", "g2"], ["y"])]
+    constants = [numbered(np.full((8, 24), 0.5, "float32"), "w"), numbered([2, 7, 3, 2, 4], "five"),
+                 numbered([0], "axis"), *(numbered(i, f"i{i}") for i in range(3))]
+    return make_model(nodes, [value_info("x", [2, 7, 8])], [value_info("y", [2, 2, 7, 4])], constants)
+
+
+def test_an_index_that_is_one_constant_chooses_a_view():
+    """The result of Gather was computed, and that of Split was read in place."""
+    node = onnx.helper.make_node
+    chosen = [node("Gather", ["t", f"i{i}"], [f"g{i}"], axis=0) for i in range(3)]
+    split = [node("Split", ["t"], ["a0", "a1", "a2"], axis=0, num_outputs=3),
+             *(node("Squeeze", [f"a{i}", "axis"], [f"g{i}"]) for i in range(3))]
+    one, other = (hill_climb.cost_of(attention(parts).SerializeToString(), cpu="avx2")
+                  for parts in (chosen, split))
+    assert one <= other + hill_climb.CYCLES_OF_A_STAGE
+
+
+def test_the_heads_of_a_third_have_a_third_of_the_bytes():
+    """Their rows fill the lines that the stride between heads skips."""
+    node = onnx.helper.make_node
+    nodes = [node("Reshape", ["x", "five"], ["r"]), node("Gather", ["r", "i"], ["third"], axis=2),
+             node("Neg", ["x"], ["all"])]
+    index = onnx.helper.make_tensor_value_info("i", onnx.TensorProto.INT64, [])
+    model = make_model(nodes, [value_info("x", [64, 64, 72]), index],
+                       [value_info("third", [64, 64, 2, 12]), value_info("all", [64, 64, 72])],
+                       [numbered([64, 64, 3, 2, 12], "five")])
+    plan = hill_climb.pleat.plan(model.SerializeToString(), cpu="avx2", threads=1)
+    third, whole = (next(k.cycles for k in plan.kernels if k.writes == name) for name in ("third", "all"))
+    assert third < whole / 2
+
+
 @pytest.mark.parametrize("size", [7, 60])
 def test_gathering_from_a_layout_without_padding(size):
     """It reads no padding, whatever layout its elements would be read in order from."""

@@ -53,6 +53,8 @@ def test_indices_in_rows_and_columns(tmp_path):
     node = helper.make_node("Gather", ["x", "i"], ["y"], axis=1)
     found = run(tmp_path, [node], {"x": x}, {"y": (6, 4, 5)}, {"i": indices})
     np.testing.assert_array_equal(found, x.take(indices, 1))
+    found = run(tmp_path, [node], {"x": x}, {"y": (6,)}, {"i": np.array(-3)})
+    np.testing.assert_array_equal(found, x[:, -3])
 
 
 def upsampled_convolution(tmp_path, channels, size, times):
