@@ -53,17 +53,37 @@ bool solve_state_filter(SolveState *state) {
 
 // ---- Dominance ---------------------------------------------------------------------------------
 
-typedef struct
-    CostLines { // of one edge: a line for each class of the node, over the far classes left
+// An edge: a line of costs for each class of the node, over the far classes that are left.
+typedef struct CostLines {
   SolveEdgeView view;
   int *used, count;
+  int *best;     // by class of the node: the entry of `used` that costs least in its line, or -1
   int64_t *work; // of the solver
 } CostLines;
 
+static int64_t line_cost(const CostLines *lines, int class, int far) {
+  const SolveEdgeView *v = &lines->view;
+  return v->table
+      ->cost[(int64_t)class * v->mine_step + (int64_t)lines->used[far] * v->other_step];
+}
+
+static int best_of_line(const CostLines *lines, int class) {
+  int best = -1;
+  int64_t least = PBQP_INFINITY;
+  for (int i = 0; i < lines->count; i++) {
+    int64_t cost = line_cost(lines, class, i);
+    if (cost_infinite(cost) || cost >= least) continue;
+    best = i;
+    least = cost;
+  }
+  return best;
+}
+
 static CostLines lines_of(SolveState *state, const SolveEdge *edge, int node) {
+  enum { UNKNOWN = -2 };
   Arena *arena = state->solver->arena;
   CostLines lines = {.view = solve_edge_view(edge, node), .work = &state->solver->work};
-  const SolveNode *far = &state->nodes[lines.view.other];
+  const SolveNode *near = &state->nodes[node], *far = &state->nodes[lines.view.other];
   lines.used = arena_array(arena, int, lines.view.other_count);
   bool *seen = arena_array(arena, bool, lines.view.other_count);
   for (int i = 0; i < far->count; i++) {
@@ -71,21 +91,41 @@ static CostLines lines_of(SolveState *state, const SolveEdge *edge, int node) {
     if (!seen[class]) lines.used[lines.count++] = class;
     seen[class] = true;
   }
+  lines.best = arena_array(arena, int, lines.view.mine_count);
+  for (int c = 0; c < lines.view.mine_count; c++) lines.best[c] = UNKNOWN;
+  for (int i = 0; i < near->count; i++) {
+    int class = lines.view.mine_class[near->value[i]];
+    if (lines.best[class] != UNKNOWN) continue;
+    lines.best[class] = best_of_line(&lines, class);
+    *lines.work += lines.count;
+  }
   return lines;
+}
+
+static int64_t shift_change(const CostLines *lines, int w, int v) {
+  const int64_t *shift = lines->view.mine_shift;
+  return shift ? shift[w] - shift[v] : 0;
+}
+
+// edge(w, y) − edge(v, y) for the y that is cheapest beside v: no more than worst_change.
+static int64_t change_at_best(const CostLines *lines, int w, int v) {
+  int class_w = lines->view.mine_class[w], class_v = lines->view.mine_class[v];
+  int64_t shift = shift_change(lines, w, v);
+  if (class_w == class_v) return shift;
+  int best = lines->best[class_v];
+  if (best < 0) return -PBQP_INFINITY;
+  int64_t of_w = line_cost(lines, class_w, best);
+  return cost_infinite(of_w) ? PBQP_INFINITY : of_w - line_cost(lines, class_v, best) + shift;
 }
 
 // max_y (edge(w, y) − edge(v, y)) over the y that allow v; infinite when one of them forbids w.
 static int64_t worst_change(const CostLines *lines, int w, int v) {
-  const SolveEdgeView *view = &lines->view;
-  int64_t shift = view->mine_shift ? view->mine_shift[w] - view->mine_shift[v] : 0;
-  int class_w = view->mine_class[w], class_v = view->mine_class[v];
+  int class_w = lines->view.mine_class[w], class_v = lines->view.mine_class[v];
+  int64_t shift = shift_change(lines, w, v);
   if (class_w == class_v) return shift;
-  const int64_t *cost = view->table->cost;
   int64_t worst = -PBQP_INFINITY;
   for (int i = 0; i < lines->count; i++, ++*lines->work) {
-    int64_t place = (int64_t)lines->used[i] * view->other_step;
-    int64_t of_v = cost[(int64_t)class_v * view->mine_step + place];
-    int64_t of_w = cost[(int64_t)class_w * view->mine_step + place];
+    int64_t of_v = line_cost(lines, class_v, i), of_w = line_cost(lines, class_w, i);
     if (cost_infinite(of_v)) continue;
     if (cost_infinite(of_w)) return PBQP_INFINITY;
     worst = MAX_OF(worst, of_w - of_v);
@@ -93,7 +133,22 @@ static int64_t worst_change(const CostLines *lines, int w, int v) {
   return worst + shift;
 }
 
+// Most pairs of values are told apart by the one value of each neighbour that is best beside v.
+static bool may_dominate(const SolveNode *n, const CostLines *lines, int line_count, int w, int v) {
+  enum { WORK = 4 }; // the entries of the table are far from each other
+  int64_t change = n->cost[w] - n->cost[v];
+  for (int i = 0; i < line_count; i++) {
+    *lines->work += WORK;
+    int64_t least = change_at_best(&lines[i], w, v);
+    if (cost_infinite(least)) return false;
+    if (least < -PBQP_INFINITY / 2) return true;
+    change += least;
+  }
+  return change <= 0;
+}
+
 static bool dominates(const SolveNode *n, const CostLines *lines, int line_count, int w, int v) {
+  if (!may_dominate(n, lines, line_count, w, v)) return false;
   int64_t change = n->cost[w] - n->cost[v];
   for (int i = 0; i < line_count; i++) {
     int64_t worst = worst_change(&lines[i], w, v);
