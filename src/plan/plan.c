@@ -296,16 +296,27 @@ static Plan *plan_new(StageGraph *stages, const PlanOptions *options) {
   return plan;
 }
 
+// The time of the solver. It has no more than 30,000 runs of the program without layouts take, so
+// that a better plan of a tiny program does not take longer than it can save.
+static double seconds_of(const PlanOptions *options, int64_t unplanned_cost) {
+  const double runs = 3e4, cycles_per_second = 3e9, least = PLAN_SECONDS / 10;
+  double seconds = options->seconds > 0 ? options->seconds : PLAN_SECONDS;
+  double worth = (double)unplanned_cost * runs / cycles_per_second;
+  return MIN_OF(seconds, MAX_OF(worth, least));
+}
+
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   Context *context = stages->context;
-  double seconds = options->seconds > 0 ? options->seconds : PLAN_SECONDS;
   Plan *plan = plan_new(stages, options);
   const PlanConstraints *boundary = boundary_only(context, options->constraints);
   Planner *none = prepare(stages, options, boundary, false, false, NULL);
-  Considered best = none ? consider(stages, options, seconds, none) : (Considered){NULL};
-  if (!best.planner) return NULL;
-  Assignment unplanned = planner_solve(none, seconds, NULL, 0), *taken = &best.taken;
+  if (!none) return NULL;
+  Assignment unplanned = planner_solve(none, PLAN_SECONDS, NULL, 0);
   if (!unplanned.choice) bug(context, "the unplanned graph has no plan");
+  double seconds = seconds_of(options, unplanned.cost);
+  Considered best = consider(stages, options, seconds, none);
+  if (!best.planner) return NULL;
+  Assignment *taken = &best.taken;
   bool free = is_free(options);
   if (!taken->choice && best.planner->tuned) return refuse_records(context, options->tuning);
   if (!taken->choice && !free) bug(context, "no plan meets the constraints");
