@@ -173,8 +173,7 @@ static Expr *simplify_order(Analyzer *analyzer, Expr *e, const Form *f) {
   if (chosen) smaller = chosen;
   v = smaller == f ? VERDICT_UNDECIDED : form_sign(analyzer, smaller);
   if (v != VERDICT_UNDECIDED) return verdict_expr(analyzer, v == VERDICT_YES);
-  bool at_end = form_bounds(analyzer, smaller).high == 0; // 1 <= i is i == 1 for i below 2
-  Expr *r = at_end ? write_zero(analyzer, EXPR_EQ, smaller) : write_sign(analyzer, smaller);
+  Expr *r = write_sign(analyzer, smaller);
   return r ? r : e;
 }
 
