@@ -70,17 +70,32 @@ static int table_axis(const ConstData *data) {
   return data->rank ? axis : -1;
 }
 
+// A load whose indices are looked at.
+typedef struct IndexedLoad {
+  const StageGraph *graph;
+  const Expr *load;
+} IndexedLoad;
+
+// The steps of a recurrence read their parts of a tensor by an index that is an operand of the
+// kernel, which they share.
+static bool is_step(const IndexedLoad *indexed) {
+  enum { MOST_PARTS = 8 };
+  const StageTensor *tensor = stage_tensor_of(indexed->graph, indexed->load->as.buffer);
+  return !tensor || tensor->users.count > MOST_PARTS;
+}
+
 static Expr *compute_load(Rewriter *rewriter, Expr *e) {
-  const StageGraph *s = rewriter->env;
+  const IndexedLoad *indexed = rewriter->env;
   Context *context = rewriter->context;
-  const StageTensor *tensor = e->op == EXPR_LOAD ? stage_tensor_of(s, e->as.buffer) : NULL;
+  const StageTensor *tensor =
+      e->op == EXPR_LOAD ? stage_tensor_of(indexed->graph, e->as.buffer) : NULL;
   const ConstData *data = tensor ? tensor->data : NULL;
   if (!data || !data->data || e->type.code != TYPE_INT || e->type.lanes > 1) return e;
   int axis = table_axis(data);
   TableRule rule;
   IndexTable table = {data, axis < 0 ? 1 : data->shape[axis]};
   if ((axis < 0 && data->rank) || !find_rule(&table, &rule)) return e;
-  if (!data->rank) return expr_int(context, e->type, rule.start);
+  if (!data->rank) return is_step(indexed) ? e : expr_int(context, e->type, rule.start);
   DType type = e->args[axis]->type;
   Expr *value = expr_mul(context, e->args[axis], expr_int(context, type, rule.step));
   value = expr_add(context, value, expr_int(context, type, rule.start));
@@ -92,7 +107,8 @@ static Expr *compute_load(Rewriter *rewriter, Expr *e) {
 static Expr *compute_indices(Rewriter *rewriter, Expr *e) {
   StageGraph *s = rewriter->env;
   if (e->op != EXPR_LOAD) return e;
-  Rewriter inside = {.context = s->context, .env = s, .expr = compute_load};
+  IndexedLoad indexed = {s, e};
+  Rewriter inside = {.context = s->context, .env = &indexed, .expr = compute_load};
   Expr **indices = arena_array(&s->context->arena, Expr *, e->count);
   bool changed = false;
   for (int i = 0; i < e->count; i++) {
