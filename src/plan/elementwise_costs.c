@@ -23,8 +23,10 @@ static int64_t elements_apart(const Nest *nest, const NestRead *load, int axis) 
   int64_t stride = stride_along(load, axis), run = 1;
   for (int d = 0; d < load->buffer->rank && stride > 1; d++)
     for (int a = 0; a < nest->spatial_count && nest_moves(load, d, axis); a++) {
-      int64_t between = a != axis && nest_moves(load, d, a) ? stride_along(load, a) : 0;
-      if (between < stride) run += between * (nest->axes[a].extent - 1);
+      int64_t between = a != axis && nest_moves(load, d, a) ? stride_along(load, a) : 0, length;
+      if (between >= stride || nest->axes[a].extent < 1) continue;
+      if (!linear_fits(between, nest->axes[a].extent - 1, run, 1, &length)) return 1;
+      run = length;
     }
   return stride > run ? ceil_div(stride, run) : MIN_OF(stride, 1);
 }
