@@ -43,6 +43,7 @@ def test_calls_are_printed_and_read_again():
     again = pleat.script.from_source(text)
     pleat.ir.assert_structural_equal(again, blurred)
     again = tir.PrimFunc(blurred.params, blurred.body, buffer_map=blurred.buffer_map)
+    again = again.with_attr("global_symbol", "blurred")
     pleat.ir.assert_structural_equal(again, blurred)
     call = blurred.body.body[0].value
     assert call.op == "tir.test_blur" and call.op.name == "tir.test_blur"
