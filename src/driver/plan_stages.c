@@ -149,6 +149,7 @@ typedef struct Planning {
   unsigned decisions;  // set of StageDecision: those that plans are tried without
   int most_stages;     // that a plan is tried with
   int most_trials;
+  double seconds;          // of the solver for one trial; 0: its usual time
   int64_t work, most_work; // of the solver
   int tensors;             // from which the plans were made, together
 } Planning;
@@ -182,7 +183,7 @@ static PlannedStages *note_plan(Planning *g, PlannedStages plan) {
 static PlannedStages *try_without(Planning *g, Avoided avoided) {
   Context *context = g->program->context;
   int first = context->diags.count, errors = context->error_count;
-  PlannedStages *made = note_plan(g, plan_without(g->program, avoided, 0, g->most_stages));
+  PlannedStages *made = note_plan(g, plan_without(g->program, avoided, g->seconds, g->most_stages));
   if (!made->plan) diag_forget(context, first, errors);
   return made;
 }
@@ -355,7 +356,10 @@ Plan *program_plan_stages(Program *p) {
   unsigned also = first->avoided.decisions;
   g.decisions = all;
   if (all) g.most_stages = 2 * first->stages->stages.count + MORE_STAGES;
-  if (all && !stage_graph_is_small(first->stages)) g.most_trials = TRIALS_OF_MIDDLE;
+  if (all && !stage_graph_is_small(first->stages)) {
+    g.most_trials = TRIALS_OF_MIDDLE;
+    g.seconds = PLAN_SECONDS / 8;
+  }
   for (unsigned left = all; left; left &= left - 1) try_decisions(&g, also | (left & -left));
   if (all & (all - 1)) try_decisions(&g, also | all);
   const PlannedStages *start = is_cheaper(g.best, first) ? g.best : first;
