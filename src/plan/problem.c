@@ -189,8 +189,9 @@ static double count_states(LayoutSet written, const WantedCopies *wanted, int mo
 // would have 365,104 rows.
 static int most_copies(const Planner *p, LayoutSet written, const WantedCopies *wanted,
                        int readers) {
-  enum { MOST_STATES = 10000, MOST_OF_SMALL = 500000 };
-  int most = readers, limit = p->is_small ? MOST_OF_SMALL : MOST_STATES;
+  enum { MOST_STATES = 10000, MOST_OF_SMALL = 150000 };
+  int most = readers, limit = MOST_STATES;
+  if (p->is_small) limit = MAX_OF(limit, MOST_OF_SMALL / MAX_OF(readers, 1)); // a table for each
   while (most > 1 && count_states(written, wanted, most) > limit) most--;
   return most;
 }
