@@ -95,8 +95,8 @@ def run_cases(arguments):
 
 
 def run_python(arguments):
-    """pytest under tests/python. A quick run leaves out cases marked `slow`, and seven of eight
-    cases of each test that has parameters."""
+    """pytest under tests/python. A quick run leaves out cases marked `slow`, and fifteen of
+    sixteen cases of each test that has parameters."""
     if not list((ROOT / "tests" / "python").glob("test_*.py")):
         return 0, 0
     report = arguments.build / "pytest.xml"
@@ -104,7 +104,7 @@ def run_python(arguments):
     command = [sys.executable, "-m", "pytest", "-q", "-x" if arguments.first else "-q",
                f"--junit-xml={report}", ROOT / "tests" / "python"]
     command += ["-k", " or ".join(arguments.wanted)] if arguments.wanted else []
-    command += ["-m", "not slow", "--every", "8"] if arguments.quick else []
+    command += ["-m", "not slow", "--every", "16"] if arguments.quick else []
     if importlib.util.find_spec("xdist") and not arguments.first:
         # Without restarts, because pytest waits for ever after a second process has crashed.
         command += ["-n", str(os.cpu_count()), "--dist", "loadfile", "--no-loadscope-reorder",
@@ -134,8 +134,8 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--quick", action="store_true",
-                        help="leave out pytest's slow cases and seven of eight of each test, and half "
-                             "of the text cases of the command line")
+                        help="leave out pytest's slow cases and all but each sixteenth of each test, "
+                             "and half of the text cases of the command line")
     parser.add_argument("--first", action="store_true", help="pytest stops at its first failure")
     parser.add_argument("wanted", nargs="*", help="part of the names of what to run")
     arguments = parser.parse_args()
