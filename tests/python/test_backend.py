@@ -262,9 +262,10 @@ def test_shifts_past_the_width(direction, expected):
 
 @pytest.mark.slow
 def test_the_standards_own_cases():
-    """Every case of onnx.backend.test passes or is refused; docs/coverage.md claims no more."""
+    """Each case of onnx.backend.test passes or is refused; docs/coverage.md claims no more. Whole networks are
+    left out, since others are compiled elsewhere."""
     pytest.importorskip("ml_dtypes")
-    done = subprocess.run([sys.executable, ROOT / "scripts" / "coverage.py"], check=False,
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "coverage.py", "--quick"], check=False,
                           capture_output=True, text=True)
     print(done.stdout)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
