@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #ifdef __SANITIZE_ADDRESS__
-enum { GRAPHS = 96 };
+enum { GRAPHS = 48 };
 #else
-enum { GRAPHS = 1000 };
+enum { GRAPHS = 500 };
 #endif
 
 // ---- Layouts that are asked for ---------------------------------------------------------------

@@ -11,7 +11,7 @@
 
 enum { STEPS = 30, MOST_OPERATIONS = 40000 };
 #ifdef __SANITIZE_ADDRESS__
-enum { SEQUENCES = 150 };
+enum { SEQUENCES = 75 };
 #else
 enum { SEQUENCES = 600 };
 #endif
