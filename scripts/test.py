@@ -105,6 +105,7 @@ def run_python(arguments):
                f"--junit-xml={report}", ROOT / "tests" / "python"]
     command += ["-k", " or ".join(arguments.wanted)] if arguments.wanted else []
     command += ["-m", "not slow", "--every", "16"] if arguments.quick else []
+    command += ["--all"] if arguments.all else []
     if importlib.util.find_spec("xdist") and not arguments.first:
         # Without restarts, because pytest waits for ever after a second process has crashed.
         command += ["-n", str(os.cpu_count()), "--dist", "loadfile", "--no-loadscope-reorder",
@@ -136,6 +137,8 @@ def main():
     parser.add_argument("--quick", action="store_true",
                         help="leave out pytest's slow cases and all but each sixteenth of each test, "
                              "and half of the text cases of the command line")
+    parser.add_argument("--all", action="store_true",
+                        help="run all cases of pytest's slowest tests; a commit runs half of them")
     parser.add_argument("--first", action="store_true", help="pytest stops at its first failure")
     parser.add_argument("wanted", nargs="*", help="part of the names of what to run")
     arguments = parser.parse_args()

@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Switches the cache off, so that tests neither use nor fill the user's; test_cache.py switches it on.
-Leaves out cases for processors that this machine is not."""
+Leaves out cases for processors that this machine is not, and half of those of the slowest tests."""
 import os
+import pathlib
 
 import pytest
-from command import level_here
+from command import half, level_here
 
 os.environ["PLEAT_CACHE"] = "off"
 
 # The files that take the longest begin first, so that no processor is left with one at the end.
 SLOWEST = ["test_backend.py", "test_twins.py", "test_wheel.py", "test_groups.py",
            "test_hill_climb.py", "test_opencl.py", "test_integer_program.py", "test_cache.py"]
+
+# Files with many alike cases that take a third of a second or more. Of each such test, one commit
+# runs the odd cases and another one the even ones; --all runs all.
+HALVED = {"test_bands.py", "test_cut_reductions.py", "test_fewer_products.py", "test_groups.py",
+          "test_hill_climb.py", "test_integer_program.py", "test_ml_operators.py", "test_models.py",
+          "test_reference.py", "test_rotations.py", "test_shuffles.py", "test_transposed_tiles.py",
+          "test_twins.py", "test_windows.py"}
 
 
 def pytest_runtest_setup(item):
@@ -23,16 +31,21 @@ def pytest_runtest_setup(item):
 def pytest_addoption(parser):
     parser.addoption("--every", type=int, default=1, metavar="N",
                      help="run only every N-th case of each test that has parameters")
+    parser.addoption("--all", action="store_true", help="run all cases of the slowest tests too")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keeps the first case of each test, and of the others every N-th. The slowest files come first."""
-    every = config.getoption("every")
+    """Keeps every N-th case of each test that has parameters, beginning with the first, or half of them. The
+    slowest files come first."""
+    every, part = config.getoption("every"), half()
     cases, kept, left_out = {}, [], []
     for item in items:
-        test = item.nodeid.partition("[")[0]
+        test, _, parameters = item.nodeid.partition("[")
         cases[test] = cases.get(test, -1) + 1
-        (left_out if cases[test] % every else kept).append(item)
+        halved = (every == 1 and parameters and item.path.name in HALVED and not config.getoption("all")
+                  and not config.getoption("keyword") and len(item.config.args) == 1 and pathlib.Path(item.config.args[0]).is_dir())
+        out = cases[test] % 2 != part if halved else cases[test] % every
+        (left_out if out else kept).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept

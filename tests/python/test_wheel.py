@@ -38,7 +38,7 @@ def environment(**more):
 def build(python_folder, target, **more):
     # With the same relative paths in each run, ccache finds what an earlier run has compiled. An
     # empty PLEAT_LIBRARY is as good as none.
-    more = {"TMPDIR": str(target), "PLEAT_MESON": "-Doptimization=0", "PLEAT_LIBRARY": "", **more}
+    more = {"TMPDIR": str(target), "PLEAT_MESON": "-Doptimization=0 -Ddebug=false", "PLEAT_LIBRARY": "", **more}
     return subprocess.run(
         [*PIP, "wheel", "-q", "--no-index", "--no-build-isolation", "--no-deps", "-w", str(target),
          str(python_folder)], env=environment(**more), capture_output=True, text=True)
