@@ -95,8 +95,8 @@ def run_cases(arguments):
 
 
 def run_python(arguments):
-    """pytest under tests/python. A quick run leaves out cases marked `slow`, and fifteen of
-    sixteen cases of each test that has parameters."""
+    """pytest under tests/python. A quick run leaves out the slowest files, cases marked `slow`, and
+    fifteen of sixteen cases of each test that has parameters."""
     if not list((ROOT / "tests" / "python").glob("test_*.py")):
         return 0, 0
     report = arguments.build / "pytest.xml"
@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--quick", action="store_true",
                         help="leave out pytest's slow cases and all but each sixteenth of each test, "
-                             "and half of the text cases of the command line")
+                             "and two of three text cases of the command line")
     parser.add_argument("--all", action="store_true",
                         help="run all cases of pytest's slowest tests; a commit runs half of them")
     parser.add_argument("--first", action="store_true", help="pytest stops at its first failure")
