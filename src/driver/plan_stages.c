@@ -169,6 +169,10 @@ static bool may_try(const Planning *g) {
   return g->count <= g->most_trials && g->work < g->most_work && g->tensors < MOST_TENSORS;
 }
 
+static bool is_cheaper(const PlannedStages *a, const PlannedStages *b) {
+  return a->plan && (!b->plan || a->plan->cost < b->plan->cost);
+}
+
 // Notes a plan that was made, if there is one.
 static PlannedStages *note_plan(Planning *g, PlannedStages plan) {
   PlannedStages *made = &g->made[g->count++];
@@ -176,7 +180,7 @@ static PlannedStages *note_plan(Planning *g, PlannedStages plan) {
   g->tensors += plan.tensors.count;
   if (!plan.plan) return made;
   g->work += plan.plan->work;
-  if (!g->best->plan || plan.plan->cost < g->best->plan->cost) g->best = made;
+  if (is_cheaper(made, g->best)) g->best = made;
   return made;
 }
 
@@ -327,10 +331,6 @@ static bool may_be_cheaper(const PlannedStages *whole) {
   bool small = stage_graph_is_small(whole->stages);
   int64_t gap = whole->plan->cost - whole->plan->lower_bound;
   return small ? !whole->plan->optimal : gap > whole->plan->cost / SHARE;
-}
-
-static bool is_cheaper(const PlannedStages *a, const PlannedStages *b) {
-  return a->plan && (!b->plan || a->plan->cost < b->plan->cost);
 }
 
 // Counts the decisions that only some of the plans avoid.

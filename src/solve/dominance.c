@@ -80,23 +80,15 @@ static int best_of_line(const CostLines *lines, int class) {
 }
 
 static CostLines lines_of(SolveState *state, const SolveEdge *edge, int node) {
-  enum { UNKNOWN = -2 };
   Arena *arena = state->solver->arena;
-  CostLines lines = {.view = solve_edge_view(edge, node), .work = &state->solver->work};
-  const SolveNode *near = &state->nodes[node], *far = &state->nodes[lines.view.other];
-  lines.used = arena_array(arena, int, lines.view.other_count);
-  bool *seen = arena_array(arena, bool, lines.view.other_count);
-  for (int i = 0; i < far->count; i++) {
-    int class = lines.view.other_class[far->value[i]];
-    if (!seen[class]) lines.used[lines.count++] = class;
-    seen[class] = true;
-  }
-  lines.best = arena_array(arena, int, lines.view.mine_count);
-  for (int c = 0; c < lines.view.mine_count; c++) lines.best[c] = UNKNOWN;
-  for (int i = 0; i < near->count; i++) {
-    int class = lines.view.mine_class[near->value[i]];
-    if (lines.best[class] != UNKNOWN) continue;
-    lines.best[class] = best_of_line(&lines, class);
+  SolveEdgeView v = solve_edge_view(edge, node);
+  const SolveNode *near = &state->nodes[node], *far = &state->nodes[v.other];
+  SolveClasses others = solve_classes_left(arena, far, v.other_class, v.other_count);
+  SolveClasses own = solve_classes_left(arena, near, v.mine_class, v.mine_count);
+  CostLines lines = {v, others.used, others.count, .work = &state->solver->work};
+  lines.best = arena_array(arena, int, v.mine_count);
+  for (int i = 0; i < own.count; i++) {
+    lines.best[own.used[i]] = best_of_line(&lines, own.used[i]);
     *lines.work += lines.count;
   }
   return lines;

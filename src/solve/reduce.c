@@ -114,39 +114,17 @@ static void reduce_1(SolveState *state, int node) {
   eliminate(state, node);
 }
 
-// The classes that the values left of a node have in one of its edges, numbered by first use.
-typedef struct Classes {
-  int count, *used; // used[position] is the class
-  int *of_value;    // position by value
-} Classes;
-
-static Classes classes_left(Arena *arena, const SolveNode *n, const int *class_of,
-                            int class_count) {
-  Classes classes = {0, arena_array(arena, int, class_count), arena_array(arena, int, n->choices)};
-  ArenaMark mark = arena_mark(arena);
-  int *position = arena_array(arena, int, class_count);
-  for (int i = 0; i < n->count; i++) {
-    int class = class_of[n->value[i]];
-    if (!position[class]) {
-      classes.used[classes.count++] = class;
-      position[class] = classes.count;
-    }
-    classes.of_value[n->value[i]] = position[class] - 1;
-  }
-  arena_reset(arena, mark);
-  return classes;
-}
-
 typedef struct Side { // an edge of RII's node: classes of the neighbour's values and of its own
   SolveEdgeView view;
-  Classes far, near;
+  SolveClasses far, near;
 } Side;
 
 static Side side_of(SolveState *state, int node, const SolveEdge *edge) {
   Arena *arena = state->solver->arena;
   SolveEdgeView v = solve_edge_view(edge, node);
-  return (Side){v, classes_left(arena, &state->nodes[v.other], v.other_class, v.other_count),
-                classes_left(arena, &state->nodes[node], v.mine_class, v.mine_count)};
+  return (Side){
+      v, solve_classes_left(arena, &state->nodes[v.other], v.other_class, v.other_count),
+      solve_classes_left(arena, &state->nodes[node], v.mine_class, v.mine_count)};
 }
 
 // Adds the shift of the far end to that node's own costs, because the new edge's table lacks it.

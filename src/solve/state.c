@@ -48,6 +48,24 @@ SolveEdgeView solve_edge_view(const SolveEdge *e, int from) {
       e->shift_b, e->shift_a, 1,          t->columns};
 }
 
+SolveClasses solve_classes_left(Arena *arena, const SolveNode *n, const int *class_of,
+                                int class_count) {
+  SolveClasses classes = {0, arena_array(arena, int, class_count),
+                          arena_array(arena, int, n->choices)};
+  ArenaMark mark = arena_mark(arena);
+  int *position = arena_array(arena, int, class_count);
+  for (int i = 0; i < n->count; i++) {
+    int class = class_of[n->value[i]];
+    if (!position[class]) {
+      classes.used[classes.count++] = class;
+      position[class] = classes.count;
+    }
+    classes.of_value[n->value[i]] = position[class] - 1;
+  }
+  arena_reset(arena, mark);
+  return classes;
+}
+
 void solve_key_add_values(WordKey *key, const SolveNode *node) {
   bool all = node->count == node->choices;
   word_key_add(key, (uint64_t)node->choices << 32 | (uint64_t)node->count);

@@ -110,6 +110,13 @@ static inline int64_t view_cost(const SolveEdgeView *v, int mine, int other) {
   if (v->other_shift) c += v->other_shift[other];
   return cost_infinite(c) ? PBQP_INFINITY : c;
 }
+// The classes that the values left of a node have in one of its edges, numbered by first use.
+typedef struct SolveClasses {
+  int count, *used; // used[position] is the class
+  int *of_value;    // position by value
+} SolveClasses;
+SolveClasses solve_classes_left(Arena *arena, const SolveNode *n, const int *class_of,
+                                int class_count);
 // Sets out[value of `to`] to the least sum of the edge's cost and from_cost over the other end's
 // values.
 void solve_edge_message(SolveState *state, const SolveEdge *edge, int to, const int64_t *from_cost,
