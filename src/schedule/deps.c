@@ -76,6 +76,8 @@ typedef struct Chain {
   Stmt *body;
   AccessArray accesses; // of the body
   const char *why;
+  const Path *path; // to the first of the loops, with `above` statements before it
+  int above;
 } Chain;
 
 // Sets used[i] for the loops of the chain that the storage's indices depend on.
@@ -133,20 +135,15 @@ static bool same_points(const Access *a, const Access *b) {
   return true;
 }
 
-// For one block that accesses one element per instance: true when the element determines the
-// iterations of the used loops, and of the inner loops too.
-static bool points_tell(const Chain *chain, const Storage *storage, const bool *used) {
+// The elements that the block of the storage's accesses touches in the used loops of the chain and
+// in those below it. The analyzer gets the ranges of the latter.
+static Injection point_ids(const Chain *chain, const Access *access, const bool *used) {
   Context *context = chain->schedule->context;
-  const Access *access = &storage->accesses.items[0];
-  for (int i = 0; i < storage->accesses.count; i++)
-    if (storage->accesses.items[i].block != access->block ||
-        !same_points(access, &storage->accesses.items[i]))
-      return false;
   Injection q = {chain->schedule, chain->analyzer, access->points, access->buffer->rank};
-  q.loops = arena_array(&context->arena, VarRange, chain->count + access->inner_count);
+  q.loops =
+      arena_array(&context->arena, VarRange, chain->above + chain->count + access->inner_count);
   for (int i = 0; i < chain->count; i++)
     if (used[i]) q.loops[q.loop_count++] = loop_range(chain->loops[i]);
-  int mark = analyzer_mark(chain->analyzer);
   for (int i = 0; i < access->inner_count; i++) {
     const VarRange *inner = &access->inner[i];
     analyzer_bind(chain->analyzer, inner->var, inner->min, inner->extent);
@@ -156,8 +153,26 @@ static bool points_tell(const Chain *chain, const Storage *storage, const bool *
         break;
       }
   }
+  return q;
+}
+
+// For one block that accesses one element per instance: true when the element determines the
+// iterations of the used loops, and of the inner loops too. This may only be proved together with
+// the loops above: a * 4 + b < n * m bounds b in (a * 4 + b) // m for all a, not for one of them.
+static bool points_tell(const Chain *chain, const Storage *storage, const bool *used) {
+  const Access *access = &storage->accesses.items[0];
+  for (int i = 0; i < storage->accesses.count; i++)
+    if (storage->accesses.items[i].block != access->block ||
+        !same_points(access, &storage->accesses.items[i]))
+      return false;
+  int mark = analyzer_mark(chain->analyzer);
+  Injection q = point_ids(chain, access, used), all = point_ids(chain, access, used);
   injection_cut_numbers(&q, access->block->predicate);
   bool tell = injection_is_proved(&q);
+  if (!tell && injection_add_outer(&all, chain->path, chain->above)) {
+    injection_cut_numbers(&all, access->block->predicate);
+    tell = injection_is_proved(&all);
+  }
   analyzer_reset(chain->analyzer, mark);
   return tell;
 }
@@ -382,6 +397,8 @@ static Chain chain_make(Schedule *schedule, const Path *path, int top, int botto
                  .analyzer = path_analyzer(schedule, path, bottom + 1),
                  .count = bottom - top + 1,
                  .loops = path->items + top,
+                 .path = path,
+                 .above = top,
                  .body = path->items[bottom]->as.loop.body};
   stmt_accesses_below(schedule, chain.analyzer, chain.body, &chain.accesses);
   return chain;

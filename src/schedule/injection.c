@@ -196,6 +196,15 @@ static int loops_of_number(Injection *q, const CutNumber *cut) {
   return count == vars.count ? count : 0;
 }
 
+// True for constants, and for expressions of sizes and numbers of the function alone.
+static bool is_fixed_size(const Injection *q, Expr *e) {
+  Map symbols = schedule_size_symbols(q->schedule);
+  ExprArray vars = expr_variables(&q->schedule->context->arena, e);
+  for (int i = 0; i < vars.count; i++)
+    if (map_find(&symbols, vars.items[i]->as.var->name) != vars.items[i]) return false;
+  return !expr_reads_memory(e);
+}
+
 // Replaces the number by one variable, when its loops occur in no other index and determine it.
 // Iterations that the predicate excludes then need not be distinguished.
 static void cut_number(Injection *q, Expr *number, Expr *end) {
@@ -219,11 +228,23 @@ static void cut_number(Injection *q, Expr *number, Expr *end) {
 }
 
 void injection_cut_numbers(Injection *q, const Expr *predicate) {
-  int64_t end;
   if (predicate->op == EXPR_AND) {
     injection_cut_numbers(q, predicate->args[0]);
     injection_cut_numbers(q, predicate->args[1]);
-  } else if (predicate->op == EXPR_LT && expr_as_int(predicate->args[1], &end)) {
+  } else if (predicate->op == EXPR_LT && is_fixed_size(q, predicate->args[1])) {
     cut_number(q, predicate->args[0], predicate->args[1]);
   }
+}
+
+bool injection_add_outer(Injection *q, const Path *path, int count) {
+  int before = q->loop_count;
+  for (int i = 0; i < count; i++) {
+    const Stmt *s = path->items[i];
+    bool used = false;
+    for (int k = 0; k < q->id_count && s->kind == STMT_FOR; k++)
+      used |= expr_uses(q->ids[k], s->as.loop.var);
+    if (used && !is_fixed_size(q, s->as.loop.extent)) return false;
+    if (used) q->loops[q->loop_count++] = loop_range(s);
+  }
+  return q->loop_count > before;
 }

@@ -18,11 +18,15 @@ typedef struct Injection {
 
 // True when the map is proved to be injective in its loops.
 bool injection_is_proved(const Injection *given);
-// For each conjunct `number < constant` of the predicate whose loops occur in no other index and
-// are determined by the number: replaces the number by one variable below the constant, and its
+// For each conjunct `number < size` of the predicate whose loops occur in no other index and
+// are determined by the number: replaces the number by one variable below the size, and its
 // loops by that variable. Iterations that the predicate excludes then need not be distinguished.
 // The analyzer gets the ranges of the new variables.
 void injection_cut_numbers(Injection *q, const Expr *predicate);
+// Adds those of the first `count` statements of the path that are loops which the indices use: a
+// map that is injective in more loops is so in each iteration of these. False when there are none,
+// or the extent of one is neither a constant nor made of sizes.
+bool injection_add_outer(Injection *q, const Path *path, int count);
 // The variables that an expression uses, each once, in the order of their first use.
 ExprArray expr_variables(Arena *arena, Expr *e);
 

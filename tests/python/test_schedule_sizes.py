@@ -163,3 +163,26 @@ def test_a_free_size_in_a_number_of_parts():
             run(a, b)
             assert np.array_equal(b, 1 + a.sum(1)), (name, n)
         assert not re.search(r"\b0 (//|%)", tir.transform.LowerInitBlock()(sch.mod).script())
+
+
+PARTS = {"parallel": lambda sch, outer, inner: sch.parallel(outer),
+         "vectorize": lambda sch, outer, inner: sch.vectorize(inner),
+         "bind": lambda sch, outer, inner: (sch.bind(outer, "blockIdx.x"), sch.bind(inner, "threadIdx.x"))}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_fused_loops_of_sizes_are_apart(name):
+    """The elements of (a * 4 + b) // m and (a * 4 + b) % m are those of one number below n * m."""
+    sch = tir.Schedule(in_part)
+    with pytest.raises(ScheduleError, match="not proved to be independent"):  # all parts write row 0
+        again = tir.Schedule(pleat.script.from_source(
+            in_part.script().replace("D[vi, vj, vk]", "D[0, vj, vk // 2]")))
+        again.parallel(again.split(again.fuse(*again.get_loops("D")), [None, 4])[0])
+    outer, inner = sch.split(sch.fuse(*sch.get_loops("D")), [None, 4])
+    PARTS[name](sch, outer, inner)
+    run = pleat.build(sch.mod, cache=False)
+    for shape in [(5, 3, 7), (5, 1, 1), (5, 0, 3), (5, 4, 2)]:
+        a = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+        d = np.full_like(a, -1)
+        run(a, d)
+        assert np.array_equal(d[:4], a[:4] * 2) and (d[4] == -1).all()
