@@ -289,16 +289,31 @@ static bool is_empty(const LoadBox *box, int rank) {
 }
 
 static bool cut_pieces(LoadFinder *s, const Stage *stage, Expr *e, const LoadBox *box,
+                       StagePieces *out);
+
+// Cuts the points at which the condition of a choice does not hold, one box for each conjunct: the
+// points at which this one does not hold and all before it do.
+//   if 1 <= h and h < 8: x[h - 1] else v   on 0 <= h < 9   =>   v on h < 1, and v on 8 <= h
+static bool cut_others(LoadFinder *s, const Stage *stage, Expr *e, LoadBox rest, StagePieces *out) {
+  ExprArray conjuncts = {0};
+  expr_conjuncts(s->context, e->args[0], &conjuncts);
+  for (int i = 0; i < conjuncts.count; i++) {
+    LoadBox part = rest;
+    narrow(s, conjuncts.items[i], false, &part);
+    if (!cut_pieces(s, stage, e->args[2], &part, out)) return false;
+    narrow(s, conjuncts.items[i], true, &rest);
+  }
+  return true;
+}
+
+static bool cut_pieces(LoadFinder *s, const Stage *stage, Expr *e, const LoadBox *box,
                        StagePieces *out) {
   if (s->work-- < 0) return false;
   if (is_empty(box, s->te->axis_count)) return true;
   if (e->op != EXPR_IF_THEN_ELSE) return add_piece(s, stage, e, box, out);
-  for (int i = 1; i < 3; i++) {
-    LoadBox part = *box;
-    narrow(s, e->args[0], i == 1, &part);
-    if (!cut_pieces(s, stage, e->args[i], &part, out)) return false;
-  }
-  return true;
+  LoadBox part = *box;
+  narrow(s, e->args[0], true, &part);
+  return cut_pieces(s, stage, e->args[1], &part, out) && cut_others(s, stage, e, *box, out);
 }
 
 static bool pieces_meet(const StagePiece *a, const StagePiece *b, int rank) {

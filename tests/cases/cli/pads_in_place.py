@@ -1,0 +1,24 @@
+# RUN: pleat plan %s --func alone --cpu avx2 --fusion
+# RUN: pleat verify %s --func alone --cpu avx2
+# RUN: pleat verify %s --func several --cpu avx2
+# The padding of a convolution has a value that products cannot skip: the convolution before it writes
+# the inside of the padded tensor in place, and each side is filled by a kernel of its own.
+from pleat.script import ir as I, relax as R
+
+@I.ir_module
+class Module:
+    @R.function
+    def alone(x: R.Tensor((1, 3, 11, 13), "float32"), v: R.Tensor((8, 3, 1, 1), "float32"),
+              w: R.Tensor((16, 8, 3, 3), "float32")):
+        a = R.nn.relu(R.nn.conv2d(x, v))
+        p = R.nn.pad(a, pad_width=[0, 0, 0, 0, 1, 2, 0, 1], pad_value=1.5)
+        return R.nn.conv2d(p, w)
+
+    @R.function
+    def several(x: R.Tensor((2, 3, 11, 13), "float32"), v: R.Tensor((8, 3, 1, 1), "float32"),
+                w: R.Tensor((16, 8, 3, 3), "float32")):
+        a = R.nn.conv2d(x, v)
+        p = R.nn.pad(a, pad_width=[0, 1, 0, 0, 1, 2, 0, 1], pad_value=-0.5)
+        q = R.nn.pad(R.nn.relu(p), pad_width=[0, 0, 0, 0, 2, 0, -1, 1], pad_value=2)
+        c = R.concat((p, R.nn.pad(R.sigmoid(a), pad_width=[1, 0, 0, 0, 0, 3, 1, 0], pad_value=3)), axis=1)
+        return (R.nn.conv2d(q, w), R.nn.avg_pool2d(c, pool_size=[3, 3]), R.sum(a, axis=[1]))
