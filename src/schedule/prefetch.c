@@ -274,6 +274,8 @@ bool step_prefetch(Schedule *schedule, StepCall *call) {
     return false;
   p.buffer = schedule_buffer_of(schedule, at, false, call->args[1].as.i);
   if (!p.buffer) return false;
+  int64_t iterations = loop_const_extent(p.loop);
+  if (iterations >= 0 && iterations <= ahead) return true; // none is so much later
   Context *context = schedule->context;
   Expr *var = p.loop->as.loop.var;
   p.analyzer = path_analyzer(schedule, &path, depth + 1);

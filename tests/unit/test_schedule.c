@@ -524,6 +524,8 @@ static void test_prefetch(void **state) {
                "sch.prefetch('C', 1, k0, level=3)\nsch.unroll(k0)\n");
   made(conv, "sch.compute_inline('pad')\no, x, c, k = sch.get_loops('conv')\n"
              "sch.prefetch('conv', 0, x)\nsch.prefetch('conv', 1, o, ahead=2)\n");
+  made(matmul, "i, j, k = sch.get_loops('C')\nparts, one = sch.split(i, factors=[None, 13])\n"
+               "sch.prefetch('C', 0, parts)\n"); // of one iteration
   refused(matmul, "i, j, k = sch.get_loops('C')\nsch.prefetch('C', 0, j)\n",
           "reads the same elements of");
   refused(matmul, "i, j, k = sch.get_loops('C')\nsch.prefetch('C', 2, i)\n", "no number 2");

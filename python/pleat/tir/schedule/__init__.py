@@ -165,6 +165,9 @@ class Schedule:
             return arguments, keywords
         kinds = {p.name: p.kind for p in signatures()[step].parameters}
         bound = {name: self._prepared_value(kinds[name], name, value) for name, value in bound.items()}
+        for name, kind in kinds.items():
+            if kind in ("SLOT", "READ", "WRITE") and isinstance(bound.get(name), nodes.Buffer):
+                bound[name] = self._slot(bound["block"], kind, bound[name])
         if "index_map" in bound or "gen_new_ranges" in bound:
             bound = self._with_maps(step, bound)
         elif _is_function(bound.get("pad_value")):
@@ -179,6 +182,16 @@ class Schedule:
         if (kind in ("NEST", "PART") or name == "consumer_blocks") and isinstance(value, (list, tuple)):
             return [self.get_sblock(item) if isinstance(item, str) else item for item in value]
         return value
+
+    def _slot(self, block, kind, buffer):
+        """How a step names a buffer that is given by its node, which a node of the block has."""
+        block = self.get(block)
+        reads = [("read", at, region.buffer) for at, region in enumerate(block.reads)]
+        writes = [("write", at, region.buffer) for at, region in enumerate(block.writes)]
+        for side, at, own in {"SLOT": writes + reads, "READ": reads, "WRITE": writes}[kind]:
+            if own.same_as(buffer):
+                return (side, at) if kind == "SLOT" else at
+        return buffer.name  # the library says which buffers there are
 
     def _with_maps(self, step, bound):
         """The arguments of a step that takes an index map, with a map for a function or text."""
@@ -375,10 +388,19 @@ class Schedule:
         names the way to write padding: "select" or "branch" in the block that writes the buffer, a nest "after"
         it, or one "before" all accesses; otherwise the first of select, after and before that fits is taken. The
         caller fills the padding of an input, which the program states by T.assume: with "assume", or without
-        rewrite_loops."""
+        rewrite_loops. The buffer may also be stated as in TVM 0.9, by its number and "read" or "write"."""
+        if isinstance(buffer, int) and index_map in ("read", "write"):
+            buffer, index_map, pad_value = (index_map, buffer), pad_value, None
         return self._apply("transform_layout", (block, buffer, index_map), {
             "pad_value": pad_value, "assume_injective_transform": assume_injective_transform,
             "rewrite_loops": rewrite_loops, "fill": fill})
+
+    def set_axis_separator(self, block, buffer, axis_separators, *separators):
+        """Marks the axes of a buffer from which on those of the next physical axis begin. The buffer may also be
+        stated as in TVM 0.9, by its number and "read" or "write"."""
+        if isinstance(buffer, int) and axis_separators in ("read", "write") and separators:
+            buffer, axis_separators, separators = (axis_separators, buffer), separators[0], separators[1:]
+        return self._apply("set_axis_separator", (block, buffer, axis_separators, *separators), {})
 
     def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
         """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis,
