@@ -241,16 +241,39 @@ static bool share_loop(const Access *a, const Access *b) {
   return a->inner_count && b->inner_count && a->inner[0].var == b->inner[0].var;
 }
 
+static bool is_whole_axis(const Chain *chain, const Access *a, int axis) {
+  Context *context = chain->schedule->context;
+  Expr *end = expr_add(context, a->min[axis], a->extent[axis]);
+  Expr *zero = expr_index(context, 0), *all = a->buffer->shape[axis];
+  return analyzer_prove(chain->analyzer, expr_binary(context, EXPR_LE, a->min[axis], zero)) &&
+         analyzer_prove(chain->analyzer, expr_binary(context, EXPR_LE, all, end));
+}
+
+// True when the elements that are read are among those that are written. The box around a read may
+// exceed the buffer where a condition keeps the read inside: rows a * 5 // 8 to (a * 5 + 4) // 8.
+static bool covers_elements(const Chain *chain, const Access *w, const Access *r) {
+  Context *context = chain->schedule->context;
+  int rank = r->buffer->rank;
+  Region outer = {w->buffer, w->min, w->extent}, inner = {r->buffer};
+  if (w->buffer != r->buffer) rank = 0;
+  inner.min = arena_copy(&context->arena, r->min, (size_t)r->buffer->rank * sizeof *r->min);
+  inner.extent = arena_copy(&context->arena, r->extent, (size_t)r->buffer->rank * sizeof *r->min);
+  for (int i = 0; i < rank; i++)
+    if ((w->min[i] != r->min[i] || w->extent[i] != r->extent[i]) && is_whole_axis(chain, w, i)) {
+      inner.min[i] = w->min[i];
+      inner.extent[i] = w->extent[i];
+    }
+  return region_covers(chain->analyzer, &outer, &inner);
+}
+
 // True when all of the write precedes the read, with all elements that are read. A block reads an
 // element that its own init set first.
 static bool covers_read(const Chain *chain, const Access *w, const Access *r, bool precedes) {
-  Region inner = {r->buffer, r->min, r->extent};
-  Region outer = {w->buffer, w->min, w->extent};
   if (!w->write || !w->exact || !reduces_below(chain, w) ||
       !block_writes_whole_domain(chain->schedule, w->block, chain->analyzer))
     return false;
   if (w->block == r->block) return w->block->init && same_points(w, r);
-  return precedes && !share_loop(w, r) && region_covers(chain->analyzer, &outer, &inner);
+  return precedes && !share_loop(w, r) && covers_elements(chain, w, r);
 }
 
 static bool covered_before(const Chain *chain, const Storage *storage, int read) {

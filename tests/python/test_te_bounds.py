@@ -121,3 +121,25 @@ def test_groups_inside_of_groups(inner_first):
     assert outer.attach_stage is s[D] and s[B].attach_stage is s[C] and s[C].attach_stage is s[D]
     ranges = te.schedule.InferBound(s)
     assert [ranges[a].extent for a in (*B.op.axis, *C.op.axis)] == [1, 1, 1, 7]
+
+
+@pytest.mark.parametrize("n", [7, 8])
+def test_parts_of_fused_rows_in_parallel(n):
+    """Five of the fused rows are in two matrices, all of which each part computes."""
+    A, B = te.placeholder((16 // n, n, 3), name="A"), te.placeholder((16 // n, 3, 8), name="B")
+    k = te.reduce_axis((0, 3), name="k")
+    C = te.compute((A.shape[0], n, 8), lambda q, i, j: te.sum(A[q, i, k] * B[q, k, j], axis=k), name="C")
+    D = te.compute(C.shape, lambda q, i, j: C[q, i, j] + 1.0, name="D")
+    s = te.create_schedule(D.op)
+    q, i, j = D.op.axis
+    rows, row = s[D].split(s[D].fuse(q, i), 5)
+    columns, column = s[D].split(j, 4)
+    s[D].reorder(rows, columns, row, column)
+    s[C].compute_at(s[D], columns)
+    s[D].vectorize(column)
+    s[D].parallel(rows)
+    a, b = (np.arange(np.prod([int(e) for e in t.shape]), dtype="float32").reshape([int(e) for e in t.shape])
+            for t in (A, B))
+    d = np.zeros([int(e) for e in D.shape], "float32")
+    pleat.build(s, [A, B, D], cache=False, quick=True)(a, b, d)
+    assert np.array_equal(d, a @ b + 1)
