@@ -307,6 +307,7 @@ Attrs op_with_ints(const OpCall *call, Attrs attrs, const char *key, const int64
 bool op_number(const OpCall *call, const char *key, DType type, Expr **out) {
   Expr *value = attrs_get(&call->node->attrs, key);
   double real = node_float(call->node, key, 0);
+  if (value && expr_is_undefined(value)) value = NULL;
   bool is_number = !value || value->op == EXPR_INT || value->op == EXPR_FLOAT;
   if (!is_number) return op_error(call, "'%s' is not a number", key);
   *out = expr_const(call->context, type, real);

@@ -373,6 +373,10 @@ static bool search_enter(Visitor *visitor, Expr *e) {
   return !search->found;
 }
 
+bool expr_is_undefined(const Expr *e) {
+  return (e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE) && !strcmp(e->as.s, "undef");
+}
+
 void expr_conjuncts(Context *context, Expr *condition, ExprArray *out) {
   if (condition->op == EXPR_LIKELY) condition = condition->args[0];
   if (condition->op == EXPR_AND) {

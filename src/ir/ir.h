@@ -260,6 +260,7 @@ Expr *expr_conjunction(Context *context, const ExprArray *conjuncts); // true wh
 // Looks also in the buffers that `s` reads, writes, declares, matches or allocates.
 bool stmt_uses(Stmt *s, const Expr *var);
 bool expr_is_pure(const Expr *e);    // no CALL, no effect; loads are pure
+bool expr_is_undefined(const Expr *e); // T.undef()
 bool expr_may_be_nan(const Expr *e); // a float; false where it is seen to be a number
 // The x of an expression `x > -inf ? x : -inf` (op is EXPR_MAX), or `x < inf ? x : inf` (EXPR_MIN);
 // NULL for others.

@@ -4,7 +4,8 @@
 //                                            identity on the tensor
 //   pad of pad, crop of crop              => one
 //   crop of pad                           => one pad or crop, or none
-//   pad of crop                           => none, when the pad's value is the cropped one
+//   pad of crop                           => none, when the pad's value is the cropped one, or
+//                                            either is T.undef()
 //   layout_transform of crop              => the transform, when its padding has that value too
 //   layout_transform that only pads       => pad
 // Needs constant shapes. The layout algebra proves that a composed map is the identity; shapes that
@@ -35,9 +36,24 @@ static void copy_attr(const Pair *p, Node *node, const Node *from, const char *k
     node->attrs = attrs_with(&p->context->arena, node->attrs, str_intern(p->context, key), value);
 }
 
+static bool is_undefined(const Node *node, const char *key) {
+  const Expr *value = attrs_get(&node->attrs, key);
+  return value && expr_is_undefined(value);
+}
+
+// An undefined value may be any number.
 static bool same_number(const Pair *p, const char *key_of_first, const char *key_of_second) {
-  Expr *a = attrs_get(&p->first->attrs, key_of_first);
-  return a && node_float(p->first, key_of_first, 0) == node_float(p->second, key_of_second, 0);
+  return is_undefined(p->first, key_of_first) || is_undefined(p->second, key_of_second) ||
+         node_float(p->first, key_of_first, 0) == node_float(p->second, key_of_second, 0);
+}
+
+// Gives the node the number that both of the pair have.
+static void copy_number(const Pair *p, Node *node, const char *key) {
+  copy_attr(p, node, is_undefined(p->second, key) ? p->first : p->second, key);
+}
+
+static bool states_cropped(const Node *node) {
+  return attrs_get(&node->attrs, "cropped_value") != NULL;
 }
 
 static bool read_list(const Node *node, const char *key, int count, int64_t *out) {
@@ -55,14 +71,13 @@ static bool has_shape(const Value *value, const int64_t *shape, int rank) {
 static bool merge_pads(const Pair *p, Node **made) {
   int64_t a[2 * TE_MAX_RANK], b[2 * TE_MAX_RANK];
   int count = 2 * p->rank;
-  bool same = node_float(p->first, "pad_value", 0) == node_float(p->second, "pad_value", 0);
-  if (!same || !read_list(p->first, "pad_width", count, a) ||
+  if (!same_number(p, "pad_value", "pad_value") || !read_list(p->first, "pad_width", count, a) ||
       !read_list(p->second, "pad_width", count, b))
     return false;
   for (int i = 0; i < count; i++) a[i] += b[i];
   *made = operator_new(p, "pad");
   node_set_ints(p->context, *made, "pad_width", a, count);
-  copy_attr(p, *made, p->second, "pad_value");
+  copy_number(p, *made, "pad_value");
   return true;
 }
 
@@ -76,8 +91,9 @@ static bool merge_crops(const Pair *p, Node **made) {
   *made = operator_new(p, "crop");
   node_set_ints(p->context, *made, "start_indices", a, p->rank);
   node_set_ints(p->context, *made, "slice_sizes", sizes, p->rank);
-  if (same_number(p, "cropped_value", "cropped_value"))
-    copy_attr(p, *made, p->first, "cropped_value");
+  if (states_cropped(p->first) && states_cropped(p->second) &&
+      same_number(p, "cropped_value", "cropped_value"))
+    copy_number(p, *made, "cropped_value");
   return true;
 }
 
@@ -113,7 +129,7 @@ static bool crop_of_pad(const Pair *p, Node **made) {
 
 static bool pad_of_crop(const Pair *p, Node **made) {
   int64_t widths[2 * TE_MAX_RANK], start[2 * TE_MAX_RANK];
-  if (!same_number(p, "cropped_value", "pad_value") ||
+  if (!states_cropped(p->first) || !same_number(p, "cropped_value", "pad_value") ||
       !has_shape(p->second->outputs[0], p->shape, p->rank) ||
       !read_list(p->first, "start_indices", p->rank, start) ||
       !read_list(p->second, "pad_width", 2 * p->rank, widths))
@@ -192,7 +208,7 @@ static bool merge_transforms(const Pair *p, Node **made) {
 static bool transform_of_crop(const Pair *p, Node **made) {
   int64_t start[2 * TE_MAX_RANK];
   Rewrite rewrite;
-  if (!same_number(p, "cropped_value", "pad_value") ||
+  if (!states_cropped(p->first) || !same_number(p, "cropped_value", "pad_value") ||
       !read_list(p->first, "start_indices", p->rank, start) ||
       !node_rewrite(p->context, p->second, &rewrite))
     return false;

@@ -68,38 +68,63 @@ static bool define_layout_transform(OpCall *call) {
 
 // ---- crop: the box of `slice_sizes` that begins at `start_indices`
 
-static bool read_box(OpCall *call, int64_t *start, int64_t *size) {
-  const Buffer *x = call->inputs[0];
-  if (node_ints(call->node, "start_indices", start, TE_MAX_RANK) != x->rank ||
-      node_ints(call->node, "slice_sizes", size, TE_MAX_RANK) != x->rank)
-    return op_error(call, "'start_indices' and 'slice_sizes' need %d integers each", x->rank);
-  for (int i = 0; i < x->rank; i++) {
-    int64_t extent;
-    bool within = start[i] >= 0 && size[i] >= 0;
-    if (expr_as_int(x->shape[i], &extent)) within &= size[i] <= extent - start[i];
-    if (!within)
-      return op_error(call, "%lld elements from %lld are not within axis %d of %s",
-                      (long long)size[i], (long long)start[i], i,
-                      extents_text(call->context, x->shape, x->rank));
+// Reads a list of an integer, or a size that is not known yet, for each axis.
+static bool read_sizes(OpCall *call, const char *key, Expr **out) {
+  const Expr *list = attrs_get(&call->node->attrs, key);
+  int rank = call->inputs[0]->rank;
+  bool fits = list ? list->op == EXPR_TUPLE && list->count == rank : rank == 0;
+  for (int i = 0; fits && i < rank; i++) {
+    int64_t known;
+    fits = dtype_is_int(list->args[i]->type);
+    bool is_known = expr_as_int(list->args[i], &known);
+    out[i] = is_known ? expr_index(call->context, known) : list->args[i];
   }
+  return fits || op_error(call, "'start_indices' and 'slice_sizes' need %d integers each", rank);
+}
+
+// Is the box known not to be within the axis? Sizes that are not known yet are checked when they
+// are given.
+static bool is_outside(Context *context, Analyzer *analyzer, Expr *extent, Expr *start,
+                       Expr *size) {
+  int64_t first, count, most, rest;
+  bool known = expr_as_int(start, &first), counted = expr_as_int(size, &count);
+  if ((known && first < 0) || (counted && count < 0)) return true;
+  if (known && counted && expr_as_int(extent, &most)) return count > most - first;
+  Expr *left = expr_sub(context, extent, expr_add(context, start, size));
+  return expr_as_int(analyzer_simplify(analyzer, left), &rest) && rest < 0;
+}
+
+static const char *number_text(Context *context, Expr *number) {
+  const char *list = extents_text(context, &number, 1); // in brackets
+  return str_intern_n(context, list + 1, strlen(list) - 2);
+}
+
+static bool read_box(OpCall *call, Expr **start, Expr **size) {
+  Context *context = call->context;
+  const Buffer *x = call->inputs[0];
+  if (!read_sizes(call, "start_indices", start) || !read_sizes(call, "slice_sizes", size))
+    return false;
+  Analyzer *analyzer = analyzer_new(context);
+  for (int i = 0; i < x->rank; i++)
+    if (is_outside(context, analyzer, x->shape[i], start[i], size[i]))
+      return op_error(call, "%s elements from %s are not within axis %d of %s",
+                      number_text(context, size[i]), number_text(context, start[i]), i,
+                      extents_text(context, x->shape, x->rank));
   return true;
 }
 
 static bool define_crop(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
-  int64_t start[TE_MAX_RANK], size[TE_MAX_RANK];
-  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *cropped;
+  Expr *start[TE_MAX_RANK], *size[TE_MAX_RANK], *indices[TE_MAX_RANK], *cropped;
   if (!read_box(call, start, size) || !op_number(call, "cropped_value", x->type, &cropped))
     return false;
-  for (int i = 0; i < x->rank; i++) shape[i] = expr_index(context, size[i]);
-  TeAxes axes = te_axes(call->te, shape, x->rank);
-  for (int i = 0; i < x->rank; i++)
-    indices[i] = expr_add(context, axes.at[i], expr_index(context, start[i]));
-  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+  TeAxes axes = te_axes(call->te, size, x->rank);
+  for (int i = 0; i < x->rank; i++) indices[i] = expr_add(context, axes.at[i], start[i]);
+  op_output(call, te_compute(call->te, call->node->name, x->type, size, &axes,
                              te_at(call->te, x, indices)));
-  if (attrs_get(&call->node->attrs, "cropped_value"))
-    array_last(&call->te->stages)->outside = cropped;
+  const Expr *stated = attrs_get(&call->node->attrs, "cropped_value");
+  if (stated && !expr_is_undefined(stated)) array_last(&call->te->stages)->outside = cropped;
   return true;
 }
 
