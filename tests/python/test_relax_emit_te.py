@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """R.emit_te in graph functions: calls of tensor programs that functions of te.Tensors make."""
+from typing import TypeVar
+
 import numpy as np
 import pytest
 from built import skip_sanitized
@@ -8,6 +10,9 @@ skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import relax, te, topi  # noqa: E402
 from pleat.script import ir as I, relax as R, tir as T  # noqa: E402
+
+
+ROWS = TypeVar("ROWS")
 
 
 def numbers(*shape):
@@ -105,6 +110,20 @@ def test_runs_give_what_numpy_gives():
 
 def test_programs_are_fused_with_operators():
     assert pleat.plan(Module, func="main")["kernels"] == 1
+
+
+def test_constants_and_sizes_that_are_used_again():
+    @I.ir_module
+    class Square:
+        @R.function
+        def main(x: R.Tensor((ROWS, "ROWS"), "float32")):
+            ROWS = T.int64()
+            a = R.emit_te(topi.add, x, R.const(1, "float32"))
+            b = R.emit_te(topi.multiply, a, R.const([[2.0]], "float32"))
+            return R.add(b, R.emit_te(topi.full, [ROWS, ROWS], "float32", 4.0))
+    x = numbers(3, 3)
+    got = pleat.compile(Square, cache=False)(x)
+    assert np.allclose(got, (x + 1) * 2 + 4, atol=1e-5)
 
 
 def test_a_single_function():

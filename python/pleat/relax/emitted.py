@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor programs that functions of te.Tensors make: emit_te of BlockBuilder and of scripts."""
+import ast
 import re
 from types import SimpleNamespace
 
@@ -25,8 +26,10 @@ def emitted(func, args, options, operand):
             return type(value)(map(given, value))
         if not isinstance(value, Value):
             return value
-        operands.append(operand(value))
-        return operands[-1][1]
+        found = operand(value)
+        if not any(isinstance(found[1], Size) and found[1] is one for _, one in operands):
+            operands.append(found)
+        return found[1]
     attrs = options.pop("primfunc_attrs", None)
     outputs = func(*map(given, args), **{key: given(value) for key, value in options.items()})
     several = isinstance(outputs, (tuple, list))
@@ -50,6 +53,24 @@ def number_type(struct_info):
     return found and (found[1] or found[2])
 
 
+def constant_type(text):
+    """The element type and the extents, as texts, of R.const(1, "float32"); None for other values."""
+    if not text.startswith("R.const("):
+        return None
+    call = ast.parse(text, mode="eval").body
+    named = {one.arg: one.value for one in call.keywords}
+    try:
+        contents, *dtypes = map(ast.literal_eval, [*call.args, *named.values()])
+    except ValueError:  # the contents are in another file
+        return None
+    extents = []
+    while isinstance(contents, list):
+        extents.append(str(len(contents)))
+        contents = contents[0] if contents else 0.0
+    kinds = {bool: "bool", int: "int32"}
+    return (dtypes[0] if dtypes else kinds.get(type(contents), "float32")), extents
+
+
 class Sizes(dict):
     """The variables of sizes by their names, which are made when they are first used: the names in the text
     of an extent."""
@@ -71,13 +92,14 @@ def emitted_in_script(types, func, *args, primfunc_name_hint=None, **options):
     sizes = Sizes()
 
     def operand(value):
-        dtype, extents = types.get(text_of(value)) or (None, None)
+        text = text_of(value)
+        dtype, extents = types.get(text) or constant_type(text) or (None, None)
         if dtype is None:
             raise TypeError(f"R.emit_te takes names of tensors and numbers, not `{value}`")
         if extents is None:
             return value, sizes.setdefault(text_of(value), Size(text_of(value), dtype))
         return value, te.placeholder([eval(extent, {}, sizes) for extent in extents], dtype,  # noqa: S307
-                                     name=text_of(value))
+                                     name=text if text in types else "constant")
     program, operands, results = emitted(func, args, options, operand)
     with sizes_named(lambda size: size.name):
         text = IRModule({program_name(func, primfunc_name_hint): program}).script()

@@ -6,6 +6,7 @@ import math
 import operator
 import re
 import sys
+import typing
 
 from pleat._library import PleatError
 
@@ -212,6 +213,8 @@ def text_of(value):
         return array
     if hasattr(value, "__script__"):
         return value.__script__()
+    if isinstance(value, typing.TypeVar):
+        return repr(value.__name__)  # the name of a size
     if inspect.isfunction(value):
         return _function_text(value)
     raise PleatError(f"a Python object of type {type(value).__name__} has no value in a script: "
