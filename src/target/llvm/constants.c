@@ -6,10 +6,9 @@
 // volatile, because others are moved out of the loop again.
 #include "target/llvm/emit.h"
 
-// Fewer coefficients than this fit the registers, and loads are what some short loops wait for.
-enum { FEWEST_COEFFICIENTS = 4, MANY_REGISTERS = 32 };
+enum { MANY_REGISTERS = 32 };
 
-static bool is_coefficient(const Expr *e) {
+bool emit_is_coefficient(const Expr *e) {
   if (e->op != EXPR_BROADCAST || e->args[0]->op != EXPR_FLOAT) return false;
   return e->type.bits >= 32 && e->type.lanes * dtype_bytes(e->type) >= 16;
 }
@@ -25,7 +24,7 @@ typedef struct Coefficients {
 
 static bool find_coefficients(Visitor *visitor, Expr *e) {
   Coefficients *found = visitor->env;
-  if (e->op != EXPR_FMA || !is_coefficient(e->args[2])) return true;
+  if (e->op != EXPR_FMA || !emit_is_coefficient(e->args[2])) return true;
   Str text = vector_text(found->emit, e->args[2]);
   map_put(&found->texts, text, text);
   return true;
@@ -43,7 +42,7 @@ void emit_place_coefficients(Emit *emit, Stmt *s) {
 
 const char *emit_addend(Emit *emit, Expr *e) {
   LlvmModule *module = emit->module;
-  if (!emit->coefficients_in_memory || !is_coefficient(e)) return emit_expr(emit, e);
+  if (!emit->coefficients_in_memory || !emit_is_coefficient(e)) return emit_expr(emit, e);
   Str text = vector_text(emit, e);
   const char *name = map_find(&module->coefficients, text);
   int alignment = e->type.lanes * dtype_bytes(e->type) >= 32 ? 32 : 16;
@@ -52,6 +51,11 @@ const char *emit_addend(Emit *emit, Expr *e) {
     map_put(&module->coefficients, text, name);
     text_printf(&module->globals, "%s = internal constant %s, align %d\n", name, text, alignment);
   }
-  return emit_value(emit, "load volatile %s, ptr %s, align %d", llvm_type(emit, e->type), name,
-                    alignment);
+  if (name == emit->coefficient.name && emit->block == emit->coefficient.block)
+    return emit->coefficient.value;
+  emit->coefficient.name = name;
+  emit->coefficient.block = emit->block;
+  emit->coefficient.value = emit_value(emit, "load volatile %s, ptr %s, align %d",
+                                       llvm_type(emit, e->type), name, alignment);
+  return emit->coefficient.value;
 }

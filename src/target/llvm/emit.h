@@ -26,7 +26,7 @@ typedef struct LlvmModule {
   struct {
     int unit, file, type, function; // numbers of metadata; `function` is the one being written
   } position;
-  bool local;    // the functions of regions are seen in this module only
+  bool local; // the functions of regions are seen in this module only
 } LlvmModule;
 
 // A function that is being written. A value is its name as text, without the type: "%v12", "7".
@@ -45,6 +45,9 @@ typedef struct Emit {
   Map data;          // data variables: pointers
   int depth;
   bool coefficients_in_memory;
+  struct {
+    const char *name, *value, *block;
+  } coefficient;      // the last one that was loaded
   const char *access; // metadata of the stores of the current statement, or ""
 } Emit;
 
@@ -66,6 +69,7 @@ void emit_declare(Emit *emit, const char *name, const char *format, ...) PRINTF_
 // expr.c
 const char *emit_expr(Emit *emit, Expr *e);
 const char *emit_spread(Emit *emit, const char *value, DType type); // a scalar to type's lanes
+void emit_bind(Emit *emit, Expr *let);                              // the variable of an EXPR_LET
 int emit_mark(const Emit *emit);                                    // the number of computed values
 void emit_forget(Emit *emit, int mark); // the values that were computed since
 bool emit_is_cheap(const Expr *e);      // may be computed although it is not needed
@@ -80,6 +84,17 @@ void emit_store(Emit *emit, const Stmt *s);
 // constants.c
 void emit_place_coefficients(Emit *emit, Stmt *s); // before the body of a function is written
 const char *emit_addend(Emit *emit, Expr *e);      // of a multiply-add
+bool emit_is_coefficient(const Expr *e);           // an addend that may be read from memory
+enum {
+  FEWEST_COEFFICIENTS = 4
+}; // fewer fit the registers, and loads are what short loops wait for
+
+// So many chains of operations alternate: with 16 registers, each has an argument and a sum in one.
+enum { MOST_TOGETHER = 6 };
+// together.c. The first of the statements, at most `most`, as a row of stores; writes the values of
+// those together for which that is worth it, and the stores find them when they are written.
+int emit_row_of_stores(Emit *emit, Stmt *const *items, int count, Stmt **row, int most);
+bool emit_is_long_chain(Emit *emit, Stmt *s); // whether it is worth it for iterations of s
 
 // vector.c
 const char *emit_ramp(Emit *emit, Expr *e);

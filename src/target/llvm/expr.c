@@ -68,8 +68,7 @@ const char *emit_spread(Emit *emit, const char *value, DType type) {
 
 static const char *emit_broadcast(Emit *emit, Expr *e) {
   Expr *value = e->args[0];
-  if (value->op == EXPR_INT || value->op == EXPR_FLOAT)
-    return llvm_splat(emit, value);
+  if (value->op == EXPR_INT || value->op == EXPR_FLOAT) return llvm_splat(emit, value);
   if (value->type.lanes > 1) bug(emit->context, "a broadcast of a vector was not legalized");
   return emit_spread(emit, emit_expr(emit, value), e->type);
 }
@@ -275,9 +274,13 @@ static const char *emit_logic(Emit *emit, Expr *e) {
   return emit_branches(emit, e, negated, e->args[1], NULL, "true");
 }
 
+void emit_bind(Emit *emit, Expr *let) {
+  map_put(&emit->vars, let->args[0], emit_expr(emit, let->args[1]));
+  map_put(&emit->depths, let->args[0], (intptr_t)emit->depth + 1);
+}
+
 static const char *emit_let(Emit *emit, Expr *e) {
-  map_put(&emit->vars, e->args[0], emit_expr(emit, e->args[1]));
-  map_put(&emit->depths, e->args[0], (intptr_t)emit->depth + 1);
+  emit_bind(emit, e);
   return emit_expr(emit, e->args[2]);
 }
 

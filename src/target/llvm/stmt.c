@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_WRITTEN = 1024 }; // statements of a loop that is written out
+enum { MOST_WRITTEN = 1024, MOST_IN_ROW = 32 }; // statements of a loop that is written out; stores
 
 static void end_statement(Emit *emit, int mark) {
   emit_forget(emit, mark);
@@ -48,9 +48,39 @@ static const char *loop_end(Emit *emit, const Stmt *s, const char *min, int64_t 
   return emit_index(emit, expr_add(context, from, extent));
 }
 
+static void emit_items(Emit *emit, Stmt *const *items, int count) {
+  Stmt *row[MOST_IN_ROW];
+  for (int i = 0, n; i < count; i += n) {
+    int mark = emit_mark(emit);
+    n = emit_row_of_stores(emit, items + i, count - i, row, MOST_IN_ROW);
+    for (int k = 0; k < n; k++) emit_stmt(emit, row[k]);
+    if (!n) emit_stmt(emit, items[i]);
+    if (!n) n = 1;
+    end_statement(emit, mark);
+  }
+}
+
+// Writes `count` iterations, which begin with `base`, so that their stores are in one row.
+static void emit_row(Emit *emit, const Stmt *s, const char *base, int64_t count) {
+  PtrArray items = {0};
+  for (int64_t k = 0; k < count; k++) {
+    Expr *var = s->as.loop.var, *own = expr_var(emit->context, var->as.var->name, var->type);
+    Map vars = map_new(emit->arena);
+    map_put(&vars, var, own);
+    Stmt *body = substitute_stmt(emit->context, s->as.loop.body, &vars, NULL);
+    array_push(emit->arena, &items, (void *)stmt_renew(emit->context, body));
+    bind_loop_var(emit, own, base, k);
+  }
+  emit_items(emit, (Stmt *const *)items.items, items.count);
+}
+
 // Writes `count` iterations, which begin with `base`, one after the other.
 static void emit_iterations(Emit *emit, const Stmt *s, const char *base, int64_t count) {
   int64_t first = base[0] == '%' ? 0 : strtoll(base, NULL, 10);
+  if (count > 1 && base[0] == '%' && emit_is_long_chain(emit, s->as.loop.body)) {
+    emit_row(emit, s, base, count);
+    return;
+  }
   for (int64_t k = 0; k < count; k++) {
     if (base[0] == '%')
       bind_loop_var(emit, s->as.loop.var, base, k);
@@ -64,7 +94,7 @@ static void emit_iterations(Emit *emit, const Stmt *s, const char *base, int64_t
 // The form of a loop: `step` iterations are written out, and LLVM unrolls the result by `unroll`.
 typedef struct LoopForm {
   int64_t step, unroll;
-  bool guarded; // the loop may run no iteration
+  bool guarded; // the loop may run no iteration, or leave some to another one
 } LoopForm;
 
 // LLVM's strength reduction would rewrite thousands of addresses that need no change and take a
@@ -76,10 +106,11 @@ static void step_counter(Emit *emit, const char *i, const LoopForm *form) {
   if (form->unroll == 1) emit_line(emit, "%s.next = call i64 asm \"\", \"=r,0\"(i64 %s.sum)", i, i);
 }
 
-static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *end,
-                      const LoopForm *form) {
+// Returns the first number that was not reached.
+static const char *emit_loop(Emit *emit, const Stmt *s, const char *min, const char *end,
+                             const LoopForm *form) {
   int number = emit_label_number(emit);
-  const char *i = arena_printf(emit->arena, "%%i%d", number), *before = emit->block;
+  const char *i = arena_printf(emit->arena, "%%i%d", number), *before = emit->block, *last;
   if (form->guarded) {
     const char *enters = emit_value(emit, "icmp slt i64 %s, %s", min, end);
     emit_line(emit, "br i1 %s, label %%head%d, label %%exit%d", enters, number, number);
@@ -104,19 +135,27 @@ static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *en
   const char *again = emit_value(emit, "icmp slt i64 %s.next, %s", i, end);
   emit_line(emit, "br i1 %s, label %%head%d, label %%exit%d, !llvm.loop %s", again, number, number,
             loop_metadata(emit, form->unroll));
+  last = emit->block;
   text_printf(&outer, "head%d:\n  %s = phi i64 [ %s, %s ], [ %s.next, %s ]\n", number, i, min,
-              before, i, emit->block);
+              before, i, last);
   text_puts(&outer, text_string(&emit->body));
   emit->body = outer;
   emit_label(emit, "exit", number);
+  if (!form->guarded || form->step == 1) return end;
+  return emit_value(emit, "phi i64 [ %s, %s ], [ %s.next, %s ]", min, before, i, last);
 }
 
 // A loop whose extent changes between its runs is at a border, and short.
 static LoopForm loop_form(Emit *emit, const Stmt *s) {
   int64_t extent, count = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
-  if (lower_loop_ends(s)) count = 1;
-  if (!expr_as_int(s->as.loop.extent, &extent))
+  if (lower_loop_ends(s))
+    count = 1;
+  else if (emit_is_long_chain(emit, s->as.loop.body))
+    count = MAX_OF(count, MOST_TOGETHER);
+  if (!expr_as_int(s->as.loop.extent, &extent)) {
+    if (emit_is_long_chain(emit, s->as.loop.body)) return (LoopForm){MOST_TOGETHER, 1, true};
     return (LoopForm){1, emit_depth(emit, s->as.loop.extent) ? 1 : count, true};
+  }
   bool fits = lower_size(s->as.loop.body, MOST_WRITTEN) * count <= MOST_WRITTEN;
   return (LoopForm){fits ? MIN_OF(MAX_OF(count, 1), extent) : 1, 1, false};
 }
@@ -137,6 +176,11 @@ static void emit_for(Emit *emit, const Stmt *s) {
   const char *end = loop_end(emit, s, min, rest);
   end_statement(emit, mark);
   emit->depth++;
+  if (form.guarded && form.step > 1) {
+    const char *last = emit_value(emit, "sub nsw i64 %s, %lld", end, (long long)form.step - 1);
+    min = emit_loop(emit, s, min, last, &form);
+    form.step = 1;
+  }
   emit_loop(emit, s, min, end, &form);
   emit->depth--;
   if (rest) emit_iterations(emit, s, end, rest);
