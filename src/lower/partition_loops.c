@@ -511,7 +511,8 @@ static Stmt *three_ranges(Partition *partition, const SplitSearch *search, Stmt 
     bool constant = is_constant_range(cuts[i], cuts[i + 1], &length);
     if (cuts[i] == cuts[i + 1] || (constant && length <= 0)) continue;
     Stmt *part = range_of(partition, loop, cuts[i], cuts[i + 1], i == 1 ? &middle->decided : NULL);
-    bool done = part->kind == STMT_FOR && (i == 1 || !constant); // this loop is not cut again
+    bool whole = constant && expr_is_int(loop->as.loop.extent, length);
+    bool done = part->kind == STMT_FOR && (i == 1 || !constant || whole); // is not cut again
     items[count++] = done ? partition_body(partition, part) : partition_stmt(partition, part);
   }
   return stmt_seq(context, items, count);

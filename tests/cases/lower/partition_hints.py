@@ -63,3 +63,13 @@ def ignored(A: T.Buffer((12,), "float32"), B: T.Buffer((9,), "float32")):
             A[i] = T.float32(1)
         if i >= 3:
             B[i - 3] = A[i - 3]
+
+
+@T.prim_func
+def no_middle(a: T.Buffer((5, 3), "float32"), b: T.Buffer((5, 3), "float32")):
+    for h in T.serial(5):  # all iterations of w are before a middle that is empty
+        for w in T.serial(3, annotations={"pragma_loop_partition_hint": 1}):
+            for c in range(3):
+                if (h * 3 + w) * 3 + c <= 0:
+                    a[h, w] = a[h, w] + b[h, c]
+                b[h, w] = b[h, w] + T.float32(1)
