@@ -83,6 +83,13 @@ static void take_assignment(Parser *parser, const PyNode *node) {
 
 // ---- Definitions
 
+static bool is_script_member(const char *dotted) {
+  static const char *const prefixes[] = {"tvm.script.", "pleat.script.", "script."};
+  for (int i = 0; i < COUNT_OF(prefixes); i++)
+    if (!strncmp(dotted, prefixes[i], strlen(prefixes[i]))) return true;
+  return false;
+}
+
 static bool is_decorated(Parser *parser, const PyNode *definition, Dialect dialect,
                          const char *name) {
   const PyNode *list = definition->items[0];
@@ -92,9 +99,7 @@ static bool is_decorated(Parser *parser, const PyNode *definition, Dialect diale
     Str member = parser_member(parser, node, dialect),
         dotted = py_dotted_name(parser->context, node);
     if (!member && node->kind == PY_NAME) member = node->text;
-    bool is_script = dotted && (!strncmp(dotted, "tvm.script.", strlen("tvm.script.")) ||
-                                !strncmp(dotted, "script.", strlen("script.")));
-    if (!member && is_script) member = strrchr(dotted, '.') + 1;
+    if (!member && dotted && is_script_member(dotted)) member = strrchr(dotted, '.') + 1;
     if (member && !strcmp(member, name)) return true;
   }
   return false;

@@ -373,6 +373,13 @@ def test_modules():
     assert isinstance(Module["main"], pleat.relax.Function)
     assert pleat.ir.structural_equal(Module, pleat.script.from_source(Module.script()))
 
+    @pleat.script.ir_module
+    class Dotted:
+        @pleat.script.tir.prim_func
+        def main(A: T.Buffer((4,), "float32")):
+            A[0] = 1.0
+    assert lines_of(Dotted["main"])[-1] == "A[0] = T.float32(1.0)"
+
 
 def test_graph_functions():
     shape = (2, 3)
