@@ -21,7 +21,7 @@ static const Option options[] = {
      offsetof(CompileCommand, emit.weights)},
     {"openmp", 0, OPTION_FLAG, NULL, "C: parallel loops for -fopenmp",
      offsetof(CompileCommand, emit.openmp)},
-    {"annotate", 0, OPTION_FLAG, NULL, "logical accesses of flat ones; C has them always",
+    {"annotate", 0, OPTION_FLAG, NULL, "TVMScript, .ll, .s: logical accesses of flat ones, as in C",
      offsetof(CompileCommand, emit.annotate)},
     {"lowered", 0, OPTION_FLAG, NULL, "TVMScript: as lowered, not as scheduled",
      offsetof(CompileCommand, emit.lowered)},

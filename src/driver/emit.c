@@ -37,11 +37,11 @@ static bool refuse_unused(Context *context, const char *path, const UnusedOption
 static const char *unannotated(const EmitOptions *options, const char *path) {
   if (is_script(path) && !options->lowered)
     return "is TVMScript as scheduled, and flat accesses are made by lowering; give lowered too";
-  // C of all kinds names the logical accesses always.
-  static const char *const annotated[] = {".c", ".cl", ".cu", ".ll", ".s"};
-  for (int i = 0; i < COUNT_OF(annotated); i++)
-    if (text_ends_with(path, annotated[i])) return NULL;
-  return is_script(path) ? NULL : "is not TVMScript, C, .ll or .s, which are annotated";
+  static const char *const always[] = {".c", ".cl", ".cu"};
+  for (int i = 0; i < COUNT_OF(always); i++)
+    if (text_ends_with(path, always[i])) return "is C, which names the logical accesses always";
+  bool is_text = is_script(path) || text_ends_with(path, ".ll") || text_ends_with(path, ".s");
+  return is_text ? NULL : "is not TVMScript, .ll or .s, which are annotated";
 }
 
 static bool options_are_used(Context *context, EmitKind kind, const EmitOptions *options,

@@ -552,8 +552,7 @@ static void test_files_are_written(void **state) {
   write_refused(&kernels, &options, "kernel.so", "lowered: ");
   options = (PleatWriteOptions){.size = sizeof options, .annotate = 1};
   write_refused(&kernels, &options, "kernel.py", "annotate: ");
-  write_refused(&kernels, &options, "kernel.so", "annotate: ");
-  written(&kernels, &options, "kernel.c");
+  write_refused(&kernels, &options, "kernel.c", "which names the logical accesses always");
   written(&kernels, &options, "kernel.ll");
   write_refused(&request, NULL, "digits.pleat", "pleat_model_save writes a .pleat");
   written(&kernels, NULL, "kernel.so");
