@@ -26,7 +26,7 @@ typedef struct LlvmModule {
   struct {
     int unit, file, type, function; // numbers of metadata; `function` is the one being written
   } position;
-  bool local; // the functions of regions are seen in this module only
+  bool local;    // the functions of regions are seen in this module only
 } LlvmModule;
 
 // A function that is being written. A value is its name as text, without the type: "%v12", "7".
@@ -85,9 +85,8 @@ void emit_store(Emit *emit, const Stmt *s);
 void emit_place_coefficients(Emit *emit, Stmt *s); // before the body of a function is written
 const char *emit_addend(Emit *emit, Expr *e);      // of a multiply-add
 bool emit_is_coefficient(const Expr *e);           // an addend that may be read from memory
-enum {
-  FEWEST_COEFFICIENTS = 4
-}; // fewer fit the registers, and loads are what short loops wait for
+// Fewer coefficients than this fit the registers, and loads are what some short loops wait for.
+enum { FEWEST_COEFFICIENTS = 4 };
 
 // So many chains of operations alternate: with 16 registers, each has an argument and a sum in one.
 enum { MOST_TOGETHER = 6 };

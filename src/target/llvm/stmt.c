@@ -48,19 +48,7 @@ static const char *loop_end(Emit *emit, const Stmt *s, const char *min, int64_t 
   return emit_index(emit, expr_add(context, from, extent));
 }
 
-static void emit_items(Emit *emit, Stmt *const *items, int count) {
-  Stmt *row[MOST_IN_ROW];
-  for (int i = 0, n; i < count; i += n) {
-    int mark = emit_mark(emit);
-    n = emit_row_of_stores(emit, items + i, count - i, row, MOST_IN_ROW);
-    for (int k = 0; k < n; k++) emit_stmt(emit, row[k]);
-    if (!n) emit_stmt(emit, items[i]);
-    if (!n) n = 1;
-    end_statement(emit, mark);
-  }
-}
-
-// Writes `count` iterations, which begin with `base`, so that their stores are in one row.
+// Writes `count` iterations of a store, which begin with `base`, as rows of stores.
 static void emit_row(Emit *emit, const Stmt *s, const char *base, int64_t count) {
   PtrArray items = {0};
   for (int64_t k = 0; k < count; k++) {
@@ -71,7 +59,13 @@ static void emit_row(Emit *emit, const Stmt *s, const char *base, int64_t count)
     array_push(emit->arena, &items, (void *)stmt_renew(emit->context, body));
     bind_loop_var(emit, own, base, k);
   }
-  emit_items(emit, (Stmt *const *)items.items, items.count);
+  Stmt *row[MOST_IN_ROW];
+  for (int i = 0, n; i < items.count; i += n) {
+    int mark = emit_mark(emit);
+    n = emit_row_of_stores(emit, (Stmt *const *)items.items + i, items.count - i, row, MOST_IN_ROW);
+    for (int k = 0; k < n; k++) emit_stmt(emit, row[k]);
+    end_statement(emit, mark);
+  }
 }
 
 // Writes `count` iterations, which begin with `base`, one after the other.
@@ -148,12 +142,11 @@ static const char *emit_loop(Emit *emit, const Stmt *s, const char *min, const c
 // A loop whose extent changes between its runs is at a border, and short.
 static LoopForm loop_form(Emit *emit, const Stmt *s) {
   int64_t extent, count = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
-  if (lower_loop_ends(s))
-    count = 1;
-  else if (emit_is_long_chain(emit, s->as.loop.body))
-    count = MAX_OF(count, MOST_TOGETHER);
+  bool is_chain = emit_is_long_chain(emit, s->as.loop.body);
+  if (lower_loop_ends(s)) count = 1;
+  if (is_chain) count = MAX_OF(count, MOST_TOGETHER);
   if (!expr_as_int(s->as.loop.extent, &extent)) {
-    if (emit_is_long_chain(emit, s->as.loop.body)) return (LoopForm){MOST_TOGETHER, 1, true};
+    if (is_chain) return (LoopForm){MOST_TOGETHER, 1, true};
     return (LoopForm){1, emit_depth(emit, s->as.loop.extent) ? 1 : count, true};
   }
   bool fits = lower_size(s->as.loop.body, MOST_WRITTEN) * count <= MOST_WRITTEN;
