@@ -88,12 +88,11 @@ bool emit_is_coefficient(const Expr *e);           // an addend that may be read
 // Fewer coefficients than this fit the registers, and loads are what some short loops wait for.
 enum { FEWEST_COEFFICIENTS = 4 };
 
-// So many chains of operations alternate: with 16 registers, each has an argument and a sum in one.
-enum { MOST_TOGETHER = 6 };
-// together.c. The first of the statements, at most `most`, as a row of stores; writes the values of
-// those together for which that is worth it, and the stores find them when they are written.
-int emit_row_of_stores(Emit *emit, Stmt *const *items, int count, Stmt **row, int most);
-bool emit_is_long_chain(Emit *emit, Stmt *s); // whether it is worth it for iterations of s
+// together.c. Whether the iterations of a loop with the body `s` are written together; and the
+// stores of so many of them, which are copies of one body with variables of their own.
+enum { MOST_TOGETHER = 6 }; // with 16 registers, each has an argument and a sum in a register
+bool emit_is_long_chain(Emit *emit, Stmt *s);
+void emit_chains(Emit *emit, Stmt *const *copies, int count);
 
 // vector.c
 const char *emit_ramp(Emit *emit, Expr *e);

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_WRITTEN = 1024, MOST_IN_ROW = 32 }; // statements of a loop that is written out; stores
+enum { MOST_WRITTEN = 1024 }; // statements of a loop that is written out
 
 static void end_statement(Emit *emit, int mark) {
   emit_forget(emit, mark);
@@ -48,22 +48,22 @@ static const char *loop_end(Emit *emit, const Stmt *s, const char *min, int64_t 
   return emit_index(emit, expr_add(context, from, extent));
 }
 
-// Writes `count` iterations of a store, which begin with `base`, as rows of stores.
-static void emit_row(Emit *emit, const Stmt *s, const char *base, int64_t count) {
-  PtrArray items = {0};
-  for (int64_t k = 0; k < count; k++) {
-    Expr *var = s->as.loop.var, *own = expr_var(emit->context, var->as.var->name, var->type);
-    Map vars = map_new(emit->arena);
-    map_put(&vars, var, own);
-    Stmt *body = substitute_stmt(emit->context, s->as.loop.body, &vars, NULL);
-    array_push(emit->arena, &items, (void *)stmt_renew(emit->context, body));
-    bind_loop_var(emit, own, base, k);
-  }
-  Stmt *row[MOST_IN_ROW];
-  for (int i = 0, n; i < items.count; i += n) {
-    int mark = emit_mark(emit);
-    n = emit_row_of_stores(emit, (Stmt *const *)items.items + i, items.count - i, row, MOST_IN_ROW);
-    for (int k = 0; k < n; k++) emit_stmt(emit, row[k]);
+// Writes `count` iterations of a long chain, which begin with `base`, in groups of equal size.
+static void emit_chain_iterations(Emit *emit, const Stmt *s, const char *base, int64_t count) {
+  Expr *var = s->as.loop.var;
+  int64_t groups = (count + MOST_TOGETHER - 1) / MOST_TOGETHER, k = 0;
+  for (int64_t g = 0; g < groups; g++) {
+    Stmt *copies[MOST_TOGETHER];
+    int n = 0, mark = emit_mark(emit);
+    for (int64_t end = count * (g + 1) / groups; k < end; k++) {
+      Expr *own = expr_var(emit->context, var->as.var->name, var->type);
+      Map vars = map_new(emit->arena);
+      map_put(&vars, var, own);
+      Stmt *body = substitute_stmt(emit->context, s->as.loop.body, &vars, NULL);
+      copies[n++] = stmt_renew(emit->context, body);
+      bind_loop_var(emit, own, base, k);
+    }
+    emit_chains(emit, copies, n);
     end_statement(emit, mark);
   }
 }
@@ -72,7 +72,7 @@ static void emit_row(Emit *emit, const Stmt *s, const char *base, int64_t count)
 static void emit_iterations(Emit *emit, const Stmt *s, const char *base, int64_t count) {
   int64_t first = base[0] == '%' ? 0 : strtoll(base, NULL, 10);
   if (count > 1 && base[0] == '%' && emit_is_long_chain(emit, s->as.loop.body)) {
-    emit_row(emit, s, base, count);
+    emit_chain_iterations(emit, s, base, count);
     return;
   }
   for (int64_t k = 0; k < count; k++) {
