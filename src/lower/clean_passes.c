@@ -145,10 +145,6 @@ PrimFunc *lower_remove_no_ops(LowerState *state, PrimFunc *func) {
 
 // ---- Hints
 
-static bool is_intrinsic(const Expr *e, const char *name) {
-  return (e->op == EXPR_INTRINSIC || e->op == EXPR_INTRINSIC_PURE) && !strcmp(e->as.s, name);
-}
-
 static Stmt *without_assumption(Rewriter *rewriter, Stmt *s) {
   return idle_or_same(rewriter, s, stmt_is_assumption(s));
 }
@@ -161,7 +157,7 @@ PrimFunc *lower_remove_assumptions(LowerState *state, PrimFunc *func) {
 
 static bool find_undefined(Visitor *visitor, Expr *e) {
   bool *found = visitor->env;
-  *found |= is_intrinsic(e, "undef");
+  *found |= expr_is_undefined(e);
   return true;
 }
 
