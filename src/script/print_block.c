@@ -120,6 +120,34 @@ static void print_matches(Printer *printer, const Block *block) {
   }
 }
 
+typedef struct UnknownNames {
+  const Printer *printer;
+  bool found;
+} UnknownNames;
+
+static bool note_unknown(Visitor *visitor, Expr *e) {
+  UnknownNames *unknown = visitor->env;
+  const void *named = e->op == EXPR_VAR ? e : e->op == EXPR_LOAD ? (void *)e->as.buffer : NULL;
+  unknown->found |= named && !printer_knows(unknown->printer, named);
+  return !unknown->found;
+}
+
+// Whether attributes name a variable or buffer whose definition is not printed yet.
+static bool has_unknown_names(const Printer *printer, const Attrs *attrs) {
+  UnknownNames unknown = {printer};
+  Visitor visitor = {.env = &unknown, .enter_expr = note_unknown};
+  for (int i = 0; i < attrs->count; i++) visit_expr(&visitor, attrs->items[i].value);
+  return unknown.found;
+}
+
+static void print_block_attrs(Printer *printer, const Block *block) {
+  if (!block->annotations.count) return;
+  printer_line(printer);
+  text_puts(printer->out, printer->options.newer ? "T.sblock_attr(" : "T.block_attr(");
+  print_attributes(printer, &block->annotations);
+  text_puts(printer->out, ")");
+}
+
 void print_block_heading(Printer *printer, const Block *block) {
   print_axes(printer, block);
   if (block->predicate && !expr_is_true(block->predicate)) {
@@ -131,14 +159,11 @@ void print_block_heading(Printer *printer, const Block *block) {
   bool is_root = !block->var_count && !strcmp(block->name, "root") && !block->states_regions;
   if (!is_root) print_regions(printer, "reads", block->reads, block->read_count);
   if (!is_root) print_regions(printer, "writes", block->writes, block->write_count);
-  if (block->annotations.count) {
-    printer_line(printer);
-    text_puts(printer->out, printer->options.newer ? "T.sblock_attr(" : "T.block_attr(");
-    print_attributes(printer, &block->annotations);
-    text_puts(printer->out, ")");
-  }
+  bool names_inner = has_unknown_names(printer, &block->annotations);
+  if (!names_inner) print_block_attrs(printer, block);
   print_allocations(printer, block);
   print_matches(printer, block);
+  if (names_inner) print_block_attrs(printer, block);
   if (!block->init) return;
   printer_line(printer);
   text_puts(printer->out, "with T.init():");
@@ -297,8 +322,10 @@ void print_prim_func(Printer *printer, const PrimFunc *func) {
     text_printf(out, " -> T.%s", dtype_name(printer->context, func->result));
   text_puts(out, ":");
   printer->indent++;
-  print_func_attrs(printer, func);
+  bool names_matched = has_unknown_names(printer, &func->attrs);
+  if (!names_matched) print_func_attrs(printer, func);
   print_matched_params(printer, func);
+  if (names_matched) print_func_attrs(printer, func);
   const Block *root = implicit_root(func->body);
   if (root) print_allocations(printer, root);
   printer->indent--;
