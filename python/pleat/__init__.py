@@ -10,8 +10,6 @@ from pleat.layout import Layout
 from pleat.model import (Model, PleatCancelled, PleatFault, Session, compile, load, plan,
                          plan_tensor, verify, write)
 from pleat.operators import Operator, operator
-from pleat.report import (KernelProfile, LayoutPrice, Plan, PlanKernel, PlanOperand, PlanRewrite,
-                          PlanTensor, Profile, TensorPlan, TensorUse, Verification, VerifiedTensor)
 
 __all__ = ["KernelProfile", "Layout", "LayoutPrice", "Message", "Model", "Operator", "Plan", "PlanKernel",
            "PlanOperand", "PlanRewrite", "PlanTensor", "PleatCancelled", "PleatError", "PleatFault",
@@ -21,7 +19,10 @@ __all__ = ["KernelProfile", "Layout", "LayoutPrice", "Message", "Model", "Operat
 
 
 # Names that are imported when they are first used, and their modules.
-_LAZY = {"DataType": "pleat.data_type", "DataTypeCode": "pleat.data_type", "IRModule": "pleat.ir", "build": "pleat.runtime", "cl": "pleat.nd", "cpu": "pleat.nd",
+_REPORTS = ("KernelProfile", "LayoutPrice", "Plan", "PlanKernel", "PlanOperand", "PlanRewrite",
+            "PlanTensor", "Profile", "TensorPlan", "TensorUse", "Verification", "VerifiedTensor")
+_LAZY = {**dict.fromkeys(_REPORTS, "pleat.report"),
+         "DataType": "pleat.data_type", "DataTypeCode": "pleat.data_type", "IRModule": "pleat.ir", "build": "pleat.runtime", "cl": "pleat.nd", "cpu": "pleat.nd",
          "TVMError": "pleat.error", "arith": None, "container": None, "contrib": None, "cuda": "pleat.nd", "device": "pleat.nd", "driver": None,
          "error": None, "get_global_func": "pleat.registry", "instrument": "pleat.ir", "ir": None, "load_module": "pleat.runtime",
          "lower": "pleat.te.lowering", "metal": "pleat.nd", "nd": None, "opencl": "pleat.nd",

@@ -23,9 +23,9 @@ from pleat._nvrtc import find_nvrtc
 from pleat._request import Hooks, Pool, PleatCancelled, PleatFault, check_status, together
 from pleat.operators import Operators
 from pleat.places import located, title_of
-from pleat.report import measured, planned, tensor_planned, verified
 
 np = Lazy("numpy")
+report = Lazy("pleat.report")
 
 __all__ = ["Argument", "Model", "PleatCancelled", "PleatFault", "Session", "compile", "load",
            "plan", "plan_tensor", "verify", "write"]
@@ -317,8 +317,8 @@ class _Runner:
         keep, given = [], []
         if inputs is not None:
             given = self._given(self._by_name(inputs), updated=True)
-        return measured(self._profile, _tensors(given, keep), len(given), repeat, seed,
-                        Hooks(None, progress), self._pool)
+        return report.measured(self._profile, _tensors(given, keep), len(given), repeat, seed,
+                               Hooks(None, progress), self._pool)
 
     def _by_name(self, inputs):
         """The inputs as a dictionary, with one entry for each tensor of a sequence."""
@@ -725,14 +725,14 @@ def plan(model, **options):
     with their layouts, reasons and prices; print it to see a table. It is also a dictionary with
     the fields of `pleat plan --json`, which pleat.h describes. The options are those of Model."""
     with _locating(model):
-        return planned(_request_of(model, options))
+        return report.planned(_request_of(model, options))
 
 
 def plan_tensor(model, tensor, **options):
     """A tensor of a plan, as a pleat.TensorPlan: its uses, and what a run would cost with each other
     layout of it, or what forbids the layout. "t=NCHW8c" asks for the price of any layout of t."""
     with _locating(model):
-        return tensor_planned(_request_of(model, options), tensor)
+        return report.tensor_planned(_request_of(model, options), tensor)
 
 
 def _named_tensors(values, keep):
@@ -788,7 +788,7 @@ def verify(model, inputs=None, *, seed=0, rtol=0, atol=0, max_ulp=0, exact=False
         "seed": seed, "rtol": rtol, "atol": atol, "max_ulp": max_ulp, "exact": exact,
         "definitions": definitions, "expected": wanted, "expected_count": len(wanted)})
     with _locating(model):
-        return verified(request, how)
+        return report.verified(request, how)
 
 
 def write(model, path, *, target=None, weights=None, openmp=False, lowered=False, annotate=False,

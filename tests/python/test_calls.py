@@ -134,16 +134,14 @@ def main(x: R.Tensor(("n", 3), "float32")):
         pleat.plan(graph, func="")
 
 
-def test_the_import_is_quick():
-    code = "import sys, time; t = time.process_time(); import pleat; " \
-           "print(time.process_time() - t, 'numpy' in sys.modules)"
+def test_the_import_loads_what_it_needs():
+    """The time is measured by bench/saved.py: a busy machine can double it."""
+    code = "import sys; import pleat; print(*sys.modules); pleat.Plan"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    times = []  # of the processor, because others may use the machine
-    for _ in range(5):
-        said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True,
-                              text=True, check=True).stdout.split()
-        assert said[1] == "False"
-        times.append(float(said[0]))
-        if times[-1] < 0.08:
-            break
-    assert min(times) < 0.08
+    loaded = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True,
+                            text=True, check=True).stdout.split()
+    ours = {name for name in loaded if name.startswith("pleat.") and name.count(".") == 1}
+    assert ours == {"pleat." + name for name in
+                    ("_declarations", "_expression", "_library", "_nvrtc", "_request", "layout",
+                     "model", "operators", "places", "te", "tir")}
+    assert not {"cffi", "ctypes", "numpy"} & set(loaded)
