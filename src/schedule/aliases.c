@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the buffers that share memory, and compares the bytes that they cover: as intervals where
-// both are dense, which also decides symbolic sizes, and byte by byte where strides are constant.
-// The bytes of a view are part of those of its source. An element of a dense buffer is found in
-// another one by its distance from the beginning of the memory, cut into that buffer's digits.
+// both are dense, which also decides symbolic sizes, byte by byte where strides are constant, and
+// by the digits of distances, to the strides of the other buffer, where sizes are symbolic.
+// The bytes of a view are part of those of its source. An element of a buffer is found in another
+// one by its distance from the beginning of the memory, cut into that buffer's digits.
 #include "schedule/aliases.h"
 
 #include "arith/arith.h"
@@ -164,6 +165,10 @@ static bool proves_least(const AliasCompare *c, Expr *a, Expr *b) { // a <= b
   return analyzer_prove(c->analyzer, expr_binary(c->context, EXPR_LE, a, b));
 }
 
+static bool proves_less(const AliasCompare *c, Expr *a, Expr *b) { // a < b
+  return analyzer_prove(c->analyzer, expr_binary(c->context, EXPR_LT, a, b));
+}
+
 static bool constant(const AliasCompare *c, Expr *e, int64_t *value) {
   return expr_as_int(analyzer_simplify(c->analyzer, e), value);
 }
@@ -181,7 +186,8 @@ static void compare_dense(const AliasCompare *c, const Buffer *a, const Buffer *
     pair->relation = ALIAS_CONTAINS;
   else if (y_first && y_last)
     pair->relation = ALIAS_WITHIN;
-  else if ((x_first || y_first) && (x_last || y_last))
+  else if ((x_first || y_first) && (x_last || y_last) &&
+           proves_less(c, x_first ? y.begin : x.begin, x_last ? y.end : x.end))
     pair->relation = ALIAS_OVERLAP;
   if (pair->relation == ALIAS_DISJOINT) pair->bytes = 0;
   if (pair->relation == ALIAS_UNDECIDED || pair->relation == ALIAS_DISJOINT) return;
@@ -307,8 +313,22 @@ static Expr **unflatten(const AliasCompare *c, const Buffer *buffer, Expr *flat)
   return index;
 }
 
+// The element of `inner` that `vars` are, in bytes from the first one of `outer`.
+static Expr *distance(const AliasCompare *c, const Buffer *inner, Expr *const *vars,
+                      const Buffer *outer) {
+  Expr *bytes = expr_sub(c->context, in_bytes(c, inner, inner->offset),
+                         in_bytes(c, outer, outer->offset));
+  if (!inner->strides)
+    return expr_add(c->context, in_bytes(c, inner, flat_index(c, inner, vars)), bytes);
+  for (int i = 0; i < inner->rank; i++) {
+    Expr *step = in_bytes(c, inner, inner->strides[i]);
+    bytes = expr_add(c->context, bytes, expr_mul(c->context, vars[i], step));
+  }
+  return bytes;
+}
+
 static void find_elements(const AliasCompare *c, const AliasStorage *storage, AliasPair *pair) {
-  if (pair->relation > ALIAS_WITHIN) return;
+  if (pair->relation > ALIAS_WITHIN || pair->index) return;
   bool swap = pair->relation == ALIAS_CONTAINS;
   pair->inner = swap ? pair->b : pair->a;
   pair->outer = swap ? pair->a : pair->b;
@@ -318,10 +338,7 @@ static void find_elements(const AliasCompare *c, const AliasStorage *storage, Al
   if (inner->strides || outer->strides || (size % whole && whole % size)) return;
   int mark = analyzer_mark(c->analyzer);
   pair->vars = index_vars(c, inner);
-  Expr *bytes = expr_add(
-      c->context, in_bytes(c, inner, flat_index(c, inner, pair->vars)),
-      expr_sub(c->context, in_bytes(c, inner, inner->offset), in_bytes(c, outer, outer->offset)));
-  Expr *unit = number(c, whole);
+  Expr *bytes = distance(c, inner, pair->vars, outer), *unit = number(c, whole);
   pair->elements = MAX_OF(1, size / whole);
   pair->parts = MAX_OF(1, whole / size);
   pair->part = analyzer_simplify_deep(
@@ -329,6 +346,149 @@ static void find_elements(const AliasCompare *c, const AliasStorage *storage, Al
       expr_floor_div(c->context, expr_floor_mod(c->context, bytes, unit), number(c, size)));
   pair->index = unflatten(c, outer, expr_floor_div(c->context, bytes, unit));
   analyzer_reset(c->analyzer, mark);
+}
+
+// ---- Buffers with strides that are not constant -------------------------------------------------
+
+static void assume_elements(const AliasCompare *c, const Buffer *buffer) {
+  for (int i = 0; i < buffer->rank; i++)
+    analyzer_assume(c->analyzer, expr_binary(c->context, EXPR_LE, number(c, 1),
+                                             index_of(c, buffer->shape[i])));
+}
+
+// A buffer's axes from the longest step to the shortest one.
+typedef struct BufferSteps {
+  int *axes;
+  Expr **bytes; // from one index of each axis to the next one
+  bool nested;  // each step is proved to be as long as all that the axes after it cover
+} BufferSteps;
+
+static BufferSteps steps_of(const AliasCompare *c, const Buffer *buffer) {
+  Arena *arena = &c->context->arena;
+  BufferSteps steps = {arena_array(arena, int, buffer->rank + 1),
+                 arena_array(arena, Expr *, buffer->rank + 1), true};
+  buffer_stride_exprs(c->context, buffer, steps.bytes);
+  for (int i = 0; i < buffer->rank; i++) {
+    int at = i;
+    steps.bytes[i] = in_bytes(c, buffer, steps.bytes[i]);
+    for (; at && proves_less(c, steps.bytes[steps.axes[at - 1]], steps.bytes[i]); at--)
+      steps.axes[at] = steps.axes[at - 1];
+    steps.axes[at] = i;
+  }
+  Expr *covered = number(c, buffer_element_bytes(buffer));
+  for (int k = buffer->rank - 1; k >= 0; k--) {
+    Expr *step = steps.bytes[steps.axes[k]], *extent = index_of(c, buffer->shape[steps.axes[k]]);
+    steps.nested &= proves_least(c, covered, step);
+    Expr *last = expr_sub(c->context, extent, number(c, 1));
+    covered = expr_add(c->context, covered, expr_mul(c->context, last, step));
+  }
+  return steps;
+}
+
+typedef enum Membership { ELEMENT_UNKNOWN, ELEMENT_WITHIN, ELEMENT_OUTSIDE } Membership;
+
+static Membership digit_of(const AliasCompare *c, Expr *digit, Expr *end) {
+  if (analyzer_prove_within(c->analyzer, digit, number(c, 0), end)) return ELEMENT_WITHIN;
+  bool outside = proves_less(c, digit, number(c, 0)) || proves_least(c, end, digit);
+  return outside ? ELEMENT_OUTSIDE : ELEMENT_UNKNOWN;
+}
+
+// Where an element that begins `bytes` after the first one of `outer` is in it. Its index are the
+// digits of `bytes` to the steps of `outer`, which no other index has, since the steps are nested.
+static Membership digits_in(const AliasCompare *c, const Buffer *outer, Expr *bytes, int size,
+                            AliasPair *pair) {
+  Expr **index = arena_array(&c->context->arena, Expr *, outer->rank + 1);
+  BufferSteps steps = steps_of(c, outer);
+  if (!steps.nested) return ELEMENT_UNKNOWN;
+  Membership all = ELEMENT_WITHIN;
+  for (int k = 0; k < outer->rank; k++) {
+    int i = steps.axes[k];
+    Expr *step = steps.bytes[i];
+    index[i] = analyzer_simplify_deep(c->analyzer, expr_floor_div(c->context, bytes, step));
+    bytes = analyzer_simplify_deep(c->analyzer, expr_floor_mod(c->context, bytes, step));
+    Membership one = digit_of(c, index[i], index_of(c, outer->shape[i]));
+    if (one != ELEMENT_WITHIN && all != ELEMENT_OUTSIDE) all = one;
+  }
+  int whole = buffer_element_bytes(outer);
+  Membership rest = digit_of(c, bytes, number(c, whole - size + 1));
+  if (rest != ELEMENT_WITHIN && all != ELEMENT_OUTSIDE) all = rest;
+  pair->index = index;
+  pair->elements = 1;
+  pair->parts = whole / size;
+  pair->part = analyzer_simplify_deep(c->analyzer,
+                                      expr_floor_div(c->context, bytes, number(c, size)));
+  return all;
+}
+
+// Finds each element of `inner` in `outer`; neither needs to have constant sizes.
+static Membership place_elements(const AliasCompare *c, const AliasStorage *storage, int inner,
+                                 int outer, AliasPair *pair) {
+  const Buffer *from = storage->buffers.items[inner].buffer;
+  const Buffer *to = storage->buffers.items[outer].buffer;
+  int size = buffer_element_bytes(from);
+  if (buffer_element_bytes(to) % size) return ELEMENT_UNKNOWN;
+  int mark = analyzer_mark(c->analyzer);
+  assume_elements(c, from);
+  AliasPair found = *pair;
+  found.inner = inner;
+  found.outer = outer;
+  found.vars = index_vars(c, from);
+  Membership answer = digits_in(c, to, distance(c, from, found.vars, to), size, &found);
+  analyzer_reset(c->analyzer, mark);
+  if (answer == ELEMENT_WITHIN) *pair = found;
+  return answer;
+}
+
+// Whether one of the first and last elements of `from` is proved to be in `to`.
+static bool shares_corner(const AliasCompare *c, const Buffer *from, const Buffer *to) {
+  int size = buffer_element_bytes(from), mark = analyzer_mark(c->analyzer);
+  if (buffer_element_bytes(to) % size || from->rank > 4) return false;
+  assume_elements(c, from);
+  Expr *corner[4];
+  bool found = false;
+  for (int mask = 0; mask < 1 << from->rank && !found; mask++) {
+    for (int i = 0; i < from->rank; i++)
+      corner[i] = mask >> i & 1
+                      ? expr_sub(c->context, index_of(c, from->shape[i]), number(c, 1))
+                      : number(c, 0);
+    AliasPair ignored;
+    found = digits_in(c, to, distance(c, from, corner, to), size, &ignored) == ELEMENT_WITHIN;
+  }
+  analyzer_reset(c->analyzer, mark);
+  return found;
+}
+
+// The bytes of a buffer that has none of them twice.
+static int64_t bytes_in(const AliasCompare *c, const Buffer *buffer) {
+  int64_t bytes;
+  bool known = steps_of(c, buffer).nested &&
+               constant(c, in_bytes(c, buffer, size_of(c, buffer)), &bytes);
+  return known ? bytes : -1;
+}
+
+// Finds the elements of each buffer in the other one by the digits of their distances, and decides
+// by them what is not decided yet.
+static void compare_steps(const AliasCompare *c, const AliasStorage *storage, AliasPair *pair) {
+  bool undecided = pair->relation == ALIAS_UNDECIDED;
+  AliasPair other = *pair;
+  const Buffer *a = storage->buffers.items[pair->a].buffer;
+  const Buffer *b = storage->buffers.items[pair->b].buffer;
+  Membership in_b = place_elements(c, storage, pair->a, pair->b, pair);
+  Membership in_a = place_elements(c, storage, pair->b, pair->a, &other);
+  if (in_b != ELEMENT_WITHIN && in_a == ELEMENT_WITHIN) *pair = other;
+  if (!undecided) return;
+  if (in_b == ELEMENT_WITHIN)
+    pair->relation = in_a == ELEMENT_WITHIN ? ALIAS_SAME : ALIAS_WITHIN;
+  else if (in_a == ELEMENT_WITHIN)
+    pair->relation = ALIAS_CONTAINS;
+  else if (in_a == ELEMENT_OUTSIDE || in_b == ELEMENT_OUTSIDE)
+    pair->relation = ALIAS_DISJOINT;
+  else if (shares_corner(c, a, b) || shares_corner(c, b, a))
+    pair->relation = ALIAS_OVERLAP;
+  if (pair->relation == ALIAS_DISJOINT)
+    pair->bytes = 0;
+  else if (pair->index)
+    pair->bytes = bytes_in(c, storage->buffers.items[pair->inner].buffer);
 }
 
 // Indices are int32 unless a size is int64, or the memory is larger.
@@ -362,6 +522,9 @@ static AliasPair compare(const AliasCompare *c, const AliasStorage *storage, int
   } else if (!views) {
     if (!x->buffer->strides && !y->buffer->strides) compare_dense(c, x->buffer, y->buffer, &pair);
     if (pair.relation == ALIAS_UNDECIDED) compare_strided(c, x->buffer, y->buffer, &pair);
+    bool strided = x->buffer->strides || y->buffer->strides;
+    if (pair.relation == ALIAS_UNDECIDED || (strided && pair.relation != ALIAS_DISJOINT))
+      compare_steps(c, storage, &pair);
     find_elements(c, storage, &pair);
   }
   return pair;
@@ -425,10 +588,12 @@ const AliasPlace *aliases_place(Context *context, const Buffer *inner, const Buf
   AliasCompare c = {context, analyzer_new(context), index_type(&storage)};
   assume_sizes(&c, &storage);
   AliasPair pair = {.a = 1, .b = 0, .relation = ALIAS_UNDECIDED};
-  if (inner->strides || outer->strides || !dtype_equal(inner->type, outer->type)) return NULL;
-  compare_dense(&c, inner, outer, &pair);
-  if (pair.relation != ALIAS_SAME && pair.relation != ALIAS_WITHIN) return NULL;
-  find_elements(&c, &storage, &pair);
+  if (!dtype_equal(inner->type, outer->type)) return NULL;
+  if (!inner->strides && !outer->strides) compare_dense(&c, inner, outer, &pair);
+  if (pair.relation == ALIAS_SAME || pair.relation == ALIAS_WITHIN)
+    find_elements(&c, &storage, &pair);
+  else if (inner->strides || outer->strides)
+    place_elements(&c, &storage, pair.a, pair.b, &pair);
   if (!pair.index || pair.elements != 1 || pair.parts != 1) return NULL;
   AliasPlace place = {pair.vars, pair.index};
   return arena_copy(&context->arena, &place, sizeof place);

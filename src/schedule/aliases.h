@@ -49,7 +49,7 @@ typedef enum AliasRelation {
   ALIAS_SAME,      // the same bytes
   ALIAS_CONTAINS,  // the first has all bytes of the second
   ALIAS_WITHIN,    // the other way round
-  ALIAS_OVERLAP,   // some bytes of each
+  ALIAS_OVERLAP,   // some bytes of each, unless one has no elements
   ALIAS_DISJOINT,  // no byte
   ALIAS_UNDECIDED, // it depends on sizes or on the iteration, or was not decided
   ALIAS_RELATION_COUNT,

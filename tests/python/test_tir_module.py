@@ -432,6 +432,37 @@ def test_aliases_agree_with_the_bytes():
     assert len(found) == 3
 
 
+def test_strided_aliases_move_together():
+    """A layout of a buffer of n rows changes the accesses of a declared half of each row too."""
+    module = from_source("""
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 8), "float32")
+    C = T.match_buffer(c, (n, 8), "float32")
+    B = T.alloc_buffer((n, 8), "float32")
+    right = T.decl_buffer((n, 4), "float32", data=B.data, strides=(8, 1), elem_offset=4)
+    for i, j in T.grid(n, 8):
+        with T.block("copy"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+    for i, j in T.grid(n, 4):
+        with T.block("twice"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            right[vi, vj] = right[vi, vj] * T.float32(2)
+    for i, j in T.grid(n, 8):
+        with T.block("out"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj]
+""")
+    schedule = tir.Schedule(module)
+    schedule.transform_layout("copy", ("write", 0), lambda i, j: [j // 4, i, j % 4])
+    assert "B[1, vi, vj] * T.float32(2.0)" in schedule.mod.script()
+    a, c = np.random.default_rng(1).random((2, 3, 8), dtype="float32")
+    pleat.build(schedule.mod)(a, c)
+    np.testing.assert_array_equal(c, a * np.repeat([1, 2], 4).astype("float32"))
+
+
 def test_passes_on_functions_and_modules():
     loops = transform.LowerOpaqueBlock()(matmul)
     parts = transform.Sequential([

@@ -60,3 +60,20 @@ def together(A: T.Buffer((8, 5), "float32")):
         with T.block("b"):
             vi, vj = T.axis.remap("SS", [i, j])
             again[vi, vj] = A[vi, vj] + T.float32(1)
+
+
+# Rows of a wider buffer: the elements are decided by their digits, whatever n and m are.
+@T.prim_func
+def symbolic_strides(a: T.handle, n: T.int32, m: T.int32):
+    A = T.match_buffer(a, (n, 8), "float32")
+    left = T.decl_buffer((n, 4), "float32", data=A.data, strides=(8, 1))
+    right = T.decl_buffer((n, 4), "float32", data=A.data, strides=(8, 1), elem_offset=4)
+    pairs = T.decl_buffer((n, 2, 2), "float32", data=A.data, strides=(8, 2, 1))
+    columns = T.decl_buffer((8, n), "float32", data=A.data, strides=(1, 8))
+    halves = T.decl_buffer((n, 8), "float16", data=A.data, strides=(16, 1))
+    middle = T.decl_buffer((n, 4), "float32", data=A.data, strides=(8, 1), elem_offset=2)
+    other = T.decl_buffer((n, 4), "float32", data=A.data, strides=(m, 1))
+    late = T.decl_buffer((n,), "float32", data=A.data, elem_offset=5)
+    for i in range(n):
+        left[i, 0] = right[i, 1] + pairs[i, 1, 0] + columns[3, i] + middle[i, 0] + late[0]
+        left[i, 1] = T.Cast("float32", halves[i, 7]) + T.if_then_else(i * m < n, other[0, 0], T.float32(0))
