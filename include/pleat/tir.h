@@ -398,8 +398,11 @@ int pleat_schedule_trace_as(const PleatSchedule *schedule, const char *form, cha
 /* How the accesses of the function's blocks step through memory in the vectorized loop around each,
  * or else in its innermost loop with several iterations: a JSON list of objects with "block",
  * "buffer", "element" (as text), "loop", "stride" in elements, "lines" (the cache lines of 64 bytes
- * that the loop touches) and "width" (the elements of the widest contiguous vector); the last four
- * are null where there is no loop or the number is not known. *json is owned text. */
+ * that the loop touches), "width" (the elements of the widest contiguous vector) and "jump" (two
+ * consecutive iterations whose elements are not neighbours in memory, such as [["A[0, 0]", 0],
+ * ["A[1, 0]", 16]]: each element with its place in memory, counted in elements, as text where it is
+ * not constant); the last five are null where there is no loop, the number is not known, or no
+ * iteration jumps. *json is owned text. */
 int pleat_schedule_accesses(const PleatSchedule *schedule, char **json, PleatMessages **messages);
 
 #ifdef __cplusplus

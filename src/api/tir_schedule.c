@@ -216,18 +216,31 @@ static json_t *number_or_null(bool known, int64_t number) {
   return known ? json_integer(number) : json_null();
 }
 
+// Two elements that are not neighbours, with their places in memory: a number, or an expression.
+static json_t *jump_of(const AccessCost *cost) {
+  if (!cost->jump[0]) return json_null();
+  json_t *list = json_array();
+  for (int i = 0; i < 2; i++) {
+    char *end;
+    long long place = strtoll(cost->jump_place[i], &end, 10);
+    json_t *number = *end ? json_string(cost->jump_place[i]) : json_integer(place);
+    json_array_append_new(list, json_pack("[s, o]", cost->jump[i], number));
+  }
+  return list;
+}
+
 static void take_accesses(void *arg) {
   StepsCall *call = arg;
   AccessCostArray costs = schedule_access_costs(call->schedule->schedule);
   json_t *list = json_array();
   for (int i = 0; i < costs.count; i++) {
     const AccessCost *cost = &costs.items[i];
-    json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o}", "block",
-                                          cost->block, "buffer", cost->buffer, "element",
-                                          cost->element, "loop", cost->loop, "stride",
-                                          number_or_null(cost->has_stride, cost->stride), "lines",
-                                          number_or_null(cost->lines > 0, cost->lines), "width",
-                                          number_or_null(cost->width > 0, cost->width)));
+    json_array_append_new(
+        list, json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o}", "block", cost->block, "buffer",
+                        cost->buffer, "element", cost->element, "loop", cost->loop, "stride",
+                        number_or_null(cost->has_stride, cost->stride), "lines",
+                        number_or_null(cost->lines > 0, cost->lines), "width",
+                        number_or_null(cost->width > 0, cost->width), "jump", jump_of(cost)));
   }
   call->trace = json_dumps(list, 0);
   json_decref(list);

@@ -39,6 +39,7 @@ static void show_kernels(Cli *cli, const Kernels *kernels, const LowerReport *lo
     printf("%-15s %s\n", name, kernel_signature(cli, kernel));
     if (kernel->choice.slow) slow_paths_add(&paths, kernel->choice.slow, name);
     slow_paths_add_reports(&paths, name, &lower[i], &target[i]);
+    slow_paths_add_notes(&paths, name, &lower[i]);
   }
   printf("code            %s, in %s\n", machine->level_name, cli->output);
   slow_paths_print(&paths);

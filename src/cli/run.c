@@ -66,6 +66,7 @@ static void show_slow_paths(const Session *s) {
     const char *name = s->kernel->func->name;
     if (s->kernel->choice.slow) slow_paths_add(&paths, s->kernel->choice.slow, name);
     slow_paths_add_reports(&paths, name, &s->lower_report, &s->target);
+    slow_paths_add_notes(&paths, name, &s->lower_report);
   }
   slow_paths_print(&paths);
 }

@@ -26,6 +26,17 @@ void slow_paths_add_reports(SlowPaths *paths, const char *kernel, const LowerRep
     if (target->counts[i]) slow_paths_add(paths, target_count_name(i), kernel);
 }
 
+void slow_paths_add_notes(SlowPaths *paths, const char *kernel, const LowerReport *lower) {
+  enum { SHOWN = 8 };
+  for (int i = 0; i < MIN_OF(lower->notes.count, SHOWN); i++) {
+    const char *note = lower->notes.items[i];
+    array_push(paths->arena, &paths->notes, arena_printf(paths->arena, "%s: %s", kernel, note));
+  }
+  if (lower->notes.count > SHOWN)
+    array_push(paths->arena, &paths->notes,
+               arena_printf(paths->arena, "%s: %d more", kernel, lower->notes.count - SHOWN));
+}
+
 static SlowPaths slow_paths_of(const Program *p) {
   SlowPaths paths = {.arena = &p->context->arena};
   for (int i = 0; i < p->steps.count; i++) {
@@ -57,6 +68,8 @@ void slow_paths_print(const SlowPaths *paths) {
     print_path(&paths->items.items[i]);
   }
   if (!paths->items.count) printf("none\n");
+  for (int i = 0; paths->items.count && i < paths->notes.count; i++)
+    printf("                %s\n", (const char *)paths->notes.items[i]);
 }
 
 // ---- The model ----------------------------------------------------------------------------------

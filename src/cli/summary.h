@@ -14,11 +14,13 @@ typedef struct SlowPath {
 typedef struct SlowPaths {
   Arena *arena;
   Array(SlowPath) items;
+  PtrArray notes; // const char *: which accesses and loops these are, and why
 } SlowPaths;
 
 void slow_paths_add(SlowPaths *paths, const char *why, const char *kernel);
 void slow_paths_add_reports(SlowPaths *paths, const char *kernel, const LowerReport *lower,
                             const TargetReport *target); // either may be NULL
+void slow_paths_add_notes(SlowPaths *paths, const char *kernel, const LowerReport *lower);
 void slow_paths_print(const SlowPaths *paths);
 
 // Everything that `run` and `bench` print of a compiled model, which the cache keeps beside it.

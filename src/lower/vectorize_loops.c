@@ -18,6 +18,8 @@
 // its buffer; calls; and loops whose bounds differ between lanes.
 #include "lower/pass.h"
 
+#include "script/script.h"
+
 typedef struct Vector {
   LowerState *state;
   Context *context;
@@ -28,6 +30,9 @@ typedef struct Vector {
   int from, to; // the lanes that count, where only some do: 0 and 0 if all of them do
   int lets;     // LET statements around that differ between lanes
   bool failed;  // the current expression cannot be a vector
+  bool silent;  // another piece of the loop has noted its accesses
+  const char
+      *blocker; // the access that made the last statement a scalar loop; NULL: something else
 } Vector;
 
 // ---- Expressions
@@ -107,9 +112,90 @@ static Expr *index_vector(Vector *vector, Expr *index) {
   return ramp ? ramp : vector_of(vector, index);
 }
 
-static void count_gather(Vector *vector, const Expr *index) {
-  bool contiguous = index->op == EXPR_RAMP && expr_is_int(index->args[1], 1);
-  if (index->type.lanes > 1 && !contiguous) vector->state->report->counts[LOWER_GATHERS]++;
+// ---- Accesses that are not contiguous
+
+// An access of a buffer that is not a vector yet, and the logical one that it came from.
+typedef struct LaneAccess {
+  Buffer *buffer;
+  Expr *const *indices;
+  int rank;
+  const Expr *origin; // may be NULL
+} LaneAccess;
+
+static Expr *in_lane(const Vector *vector, Expr *e, int lane) {
+  Context *context = vector->context;
+  Expr *at = expr_add(context, vector->first, expr_int(context, vector->var->type, lane));
+  Map values = map_new(&context->arena);
+  map_put(&values, vector->var, at);
+  return analyzer_simplify(vector->analyzer, substitute_expr(context, e, &values));
+}
+
+// The element that a lane accesses, as text.
+static const char *element_in_lane(const Vector *vector, const LaneAccess *access, int lane) {
+  Context *context = vector->context;
+  Buffer *buffer = access->origin ? access->origin->as.buffer : access->buffer;
+  int rank = access->origin ? access->origin->count : access->rank;
+  Expr *const *from = access->origin ? access->origin->args : access->indices;
+  Expr **indices = arena_array(&context->arena, Expr *, rank);
+  for (int d = 0; d < rank; d++) indices[d] = in_lane(vector, from[d], lane);
+  return script_expr_text(context, expr_load(context, buffer, indices, rank));
+}
+
+// Finds the first lane whose next one is not its neighbour, and the distance between these two in
+// elements; NULL where all lanes are neighbours. Stores whether all lanes have the same distance.
+static Expr *first_jump(const Vector *vector, Expr *index, int *lane, bool *constant) {
+  Context *context = vector->context;
+  int count = is_scalable(vector) ? 2 : vector->lanes;
+  Expr *found = NULL;
+  *constant = true;
+  for (int i = 0; i + 1 < count; i++) {
+    Expr *step = expr_sub(context, in_lane(vector, index, i + 1), in_lane(vector, index, i));
+    step = analyzer_simplify(vector->analyzer, step);
+    *constant &= !found || found == step;
+    if (found || expr_is_int(step, 1)) continue;
+    *constant &= i == 0;
+    found = step;
+    *lane = i;
+  }
+  return found;
+}
+
+// Says of an access whose lanes are not neighbours which two of them are not, and where they are.
+static const char *describe_gather(const Vector *vector, const Expr *lanes,
+                                   const LaneAccess *access) {
+  Context *context = vector->context;
+  Expr *index = access->indices[access->rank - 1];
+  int lane = 0;
+  bool constant = true;
+  Expr *step =
+      lanes->op == EXPR_RAMP ? lanes->args[1] : first_jump(vector, index, &lane, &constant);
+  if (!step) return NULL;
+  const char *stride =
+      constant ? arena_printf(&context->arena, "the stride is %s", script_expr_text(context, step))
+               : "the stride differs between iterations";
+  return arena_printf(
+      &context->arena,
+      "accesses of %s along loop %s are not contiguous: %s, as %s is at %s and %s at %s",
+      access->origin ? access->origin->as.buffer->name : access->buffer->name,
+      vector->var->as.var->name, stride, element_in_lane(vector, access, lane),
+      script_expr_text(context, in_lane(vector, index, lane)),
+      element_in_lane(vector, access, lane + 1),
+      script_expr_text(context, in_lane(vector, index, lane + 1)));
+}
+
+static void note_gather(Vector *vector, const Expr *index, const LaneAccess *access) {
+  if (index->type.lanes == 1 || (index->op == EXPR_RAMP && expr_is_int(index->args[1], 1))) return;
+  const char *note = vector->silent ? NULL : describe_gather(vector, index, access);
+  if (note)
+    lower_note(vector->state, LOWER_GATHERS, "%s", note);
+  else
+    vector->state->report->counts[LOWER_GATHERS]++;
+}
+
+// Takes back what was noted of accesses since there were so many counts and notes.
+static void forget_gathers(const Vector *vector, int gathers, int notes) {
+  vector->state->report->counts[LOWER_GATHERS] = gathers;
+  vector->state->report->notes.count = notes;
 }
 
 // The index in the lanes that count, and in each other lane the index of the nearest of them; NULL
@@ -141,9 +227,21 @@ static Expr *lane_index(Vector *vector, Expr *index, bool near) {
 
 // Only the last index may be a vector, and the buffer then holds scalars. There are several indices
 // where a flat buffer has axis separators.
-static bool may_be_vector(const Buffer *buffer, Expr *const *indices, int rank) {
-  for (int i = 0; i < rank; i++)
-    if (indices[i]->type.lanes > 1 && (i + 1 < rank || buffer->type.lanes > 1)) return false;
+static bool may_be_vector(Vector *vector, const LaneAccess *access, Expr *const *indices) {
+  Context *context = vector->context;
+  for (int i = 0; i < access->rank; i++) {
+    if (indices[i]->type.lanes == 1) continue;
+    if (access->buffer->type.lanes > 1) return false;
+    if (i + 1 == access->rank) continue;
+    vector->blocker = arena_printf(
+        &context->arena,
+        "accesses of %s along loop %s move along axis %d of its memory, not along the last one, "
+        "as %s and %s",
+        access->origin ? access->origin->as.buffer->name : access->buffer->name,
+        vector->var->as.var->name, i, element_in_lane(vector, access, 0),
+        element_in_lane(vector, access, 1));
+    return false;
+  }
   return true;
 }
 
@@ -151,11 +249,12 @@ static bool may_be_vector(const Buffer *buffer, Expr *const *indices, int rank) 
 static Expr *vector_origin(Vector *vector, Expr *origin, bool near) {
   if (!origin || vector->failed) return NULL;
   Expr **indices = arena_array(&vector->context->arena, Expr *, origin->count);
-  int gathers = vector->state->report->counts[LOWER_GATHERS];
+  LowerReport *report = vector->state->report;
+  int gathers = report->counts[LOWER_GATHERS], notes = report->notes.count;
   for (int i = 0; i < origin->count; i++) indices[i] = lane_index(vector, origin->args[i], near);
   bool failed = vector->failed;
   vector->failed = false;
-  vector->state->report->counts[LOWER_GATHERS] = gathers;
+  forget_gathers(vector, gathers, notes);
   return failed ? NULL
                 : expr_raw(vector->context, EXPR_LOAD, origin->type, origin->as.buffer, indices,
                            origin->count);
@@ -165,8 +264,9 @@ static Expr *vector_load(Vector *vector, Expr *e) {
   Expr **indices = arena_array(&vector->context->arena, Expr *, e->count);
   bool near = vector->to && !stays_inside(vector, e);
   for (int i = 0; i < e->count; i++) indices[i] = lane_index(vector, e->args[i], near);
-  if (!vector->failed && !may_be_vector(e->as.buffer, indices, e->count)) vector->failed = true;
-  if (e->count && !vector->failed && !near) count_gather(vector, indices[e->count - 1]);
+  LaneAccess access = {e->as.buffer, e->args, e->count, expr_origin(e)};
+  if (!vector->failed && !may_be_vector(vector, &access, indices)) vector->failed = true;
+  if (e->count && !vector->failed && !near) note_gather(vector, indices[e->count - 1], &access);
   if (vector->failed) return e;
   Expr *load = expr_load(vector->context, e->as.buffer, indices, e->count);
   expr_set_origin(vector->context, load, vector_origin(vector, expr_origin(e), near));
@@ -308,11 +408,12 @@ static Stmt *vector_store(Vector *vector, Stmt *s) {
   vector->failed = false;
   for (int i = 0; i < rank; i++) indices[i] = index_vector(vector, s->as.store.indices[i]);
   Expr *last = indices[rank - 1];
-  if (vector->failed || last->type.lanes == 1 || !may_be_vector(s->as.store.buffer, indices, rank))
+  LaneAccess access = {s->as.store.buffer, s->as.store.indices, rank, s->as.store.origin};
+  if (vector->failed || !may_be_vector(vector, &access, indices) || last->type.lanes == 1)
     return NULL;
   Expr *value = try_vector(vector, s->as.store.value);
   if (!value) return NULL;
-  count_gather(vector, last);
+  note_gather(vector, last, &access);
   Stmt *next = stmt_copy(context, s);
   next->as.store.indices = indices;
   next->as.store.value = spread(vector, value);
@@ -506,7 +607,10 @@ static Stmt *scalar_loop(Vector *vector, Stmt *s) {
   Expr *lane = expr_var(context, vector->var->as.var->name, vector->var->type);
   Expr *at = expr_add(context, vector->first, lane);
   Stmt *body = lower_substitute(context, stmt_renew(context, s), vector->var, at);
-  vector->state->report->counts[LOWER_SCALARIZED]++;
+  if (vector->blocker && !vector->silent)
+    lower_note(vector->state, LOWER_SCALARIZED, "%s", vector->blocker);
+  else
+    vector->state->report->counts[LOWER_SCALARIZED]++;
   return stmt_for(context, lane, expr_int(context, lane->type, 0), lane_count(vector), LOOP_SERIAL,
                   body);
 }
@@ -517,8 +621,13 @@ static bool may_be_scalar(const Vector *vector) {
 }
 
 static Stmt *vector_or_scalar(Vector *vector, Stmt *s) {
+  LowerReport *report = vector->state->report;
+  int gathers = report->counts[LOWER_GATHERS], notes = report->notes.count;
+  vector->blocker = NULL;
   Stmt *next = vector_stmt(vector, s);
-  return next || !may_be_scalar(vector) ? next : scalar_loop(vector, s);
+  if (next || !may_be_scalar(vector)) return next;
+  forget_gathers(vector, gathers, notes);
+  return scalar_loop(vector, s);
 }
 
 static Stmt *vector_seq(Vector *vector, Stmt *s) {
@@ -587,6 +696,7 @@ static bool hands_on(Vector *vector, Stmt *body) {
 typedef struct Vectorization {
   LowerState *state;
   Analyzer *analyzer;
+  bool noted; // a piece of the current loop has noted its accesses
 } Vectorization;
 
 // `lanes` iterations of the body, which begin with `first`.
@@ -601,7 +711,9 @@ static Stmt *piece(Vectorization *env, Stmt *loop, Expr *first, int lanes) {
                    .var = var,
                    .first = first,
                    .lanes = lanes,
-                   .values = map_new(&context->arena)};
+                   .values = map_new(&context->arena),
+                   .silent = env->noted};
+  env->noted = true;
   Expr *one = expr_int(context, var->type, 1);
   map_put(&vector.values, var, expr_ramp(context, first, one, lanes));
   int mark = analyzer_mark(env->analyzer);
@@ -653,6 +765,7 @@ static Stmt *vectorize(Vectorization *env, Stmt *loop) {
   if (!is_constant && !expr_scalable_lanes(loop->as.loop.extent, &lanes))
     return serial(env, loop, "its extent is not constant");
   env->state->report->counts[LOWER_VECTORIZED]++;
+  env->noted = false;
   return is_constant ? in_pieces(env, loop, extent) : piece(env, loop, loop->as.loop.min, lanes);
 }
 
@@ -688,7 +801,7 @@ PrimFunc *lower_vectorize_loops(LowerState *state, PrimFunc *func) {
   bool vectorizes = true;
   if (!lower_take_flag(state, "enable_vectorize", &vectorizes)) return NULL;
   if (!vectorizes) return lower_rewrite(state, func, &(Rewriter){.stmt = as_serial});
-  Vectorization env = {state, analyzer_new(state->context)};
+  Vectorization env = {.state = state, .analyzer = analyzer_new(state->context)};
   Rewriter rewriter = {.env = &env, .enter_stmt = enter_loop};
   return lower_rewrite(state, func, &rewriter);
 }

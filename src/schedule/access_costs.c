@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Describes how the accesses of a function's blocks step through memory in the innermost loop
-// around each block: the step of the address, the cache lines that the loop touches, and the widest
-// vector of contiguous elements. The numbers are those of the first iteration of the loops outside,
-// for a buffer that begins at the start of a cache line.
+// around each block: the step of the address, the cache lines that the loop touches, the widest
+// vector of contiguous elements, and two elements that are not neighbours. The numbers are those of
+// the first iteration of the loops outside, for a buffer that begins at the start of a cache line.
 #include "schedule/internal.h"
 
 #include "script/script.h"
@@ -45,18 +45,25 @@ static void bind_variables(AccessCosting *c) {
   }
 }
 
-// The number of elements before this one in memory.
-static Expr *address_of(const AccessCosting *c, const Buffer *buffer, Expr *const *indices) {
+// The number of elements before this one in memory, in a type.
+static Expr *address_in(const AccessCosting *c, const Buffer *buffer, Expr *const *indices,
+                        DType type) {
   Context *context = c->schedule->context;
-  Expr *sum = expr_int(context, DTYPE_INT64, 0);
+  Expr *sum = expr_int(context, type, 0);
   for (int d = 0; d < buffer->rank; d++) {
-    Expr *index = expr_cast(context, DTYPE_INT64, indices[d]);
+    Expr *index = expr_cast(context, type, indices[d]);
     Expr *step = buffer->strides ? buffer->strides[d] : buffer->shape[d];
-    step = expr_cast(context, DTYPE_INT64, step);
+    step = expr_cast(context, type, step);
     sum = buffer->strides ? expr_add(context, sum, expr_mul(context, index, step))
                           : expr_add(context, expr_mul(context, sum, step), index);
   }
-  return analyzer_simplify_deep(c->analyzer, substitute_expr(context, sum, &c->values));
+  return sum;
+}
+
+static Expr *address_of(const AccessCosting *c, const Buffer *buffer, Expr *const *indices) {
+  Expr *address = address_in(c, buffer, indices, DTYPE_INT64);
+  address = substitute_expr(c->schedule->context, address, &c->values);
+  return analyzer_simplify_deep(c->analyzer, address);
 }
 
 static bool find_stride(const AccessCosting *c, Expr *address, int64_t *stride) {
@@ -126,6 +133,47 @@ static void count_lines(const AccessCosting *c, Expr *address, DType type, Acces
         !i || floor_quotient(addresses[i], in_line) != floor_quotient(addresses[i - 1], in_line);
 }
 
+// The expression in an iteration of the loop of interest, and the first one of those around it.
+static Expr *in_iteration(const AccessCosting *c, Expr *e, int64_t iteration) {
+  Context *context = c->schedule->context;
+  Map values = map_new(&context->arena);
+  for (int i = 0; i < c->path.count; i++) {
+    const Stmt *s = c->path.items[i];
+    if (s->kind != STMT_FOR) continue;
+    Expr *var = s->as.loop.var, *min = substitute_expr(context, s->as.loop.min, &values);
+    Expr *after = expr_int(context, var->type, s == c->loop ? iteration : 0);
+    map_put(&values, var, expr_add(context, min, after));
+  }
+  e = substitute_expr(context, substitute_expr(context, e, &c->values), &values);
+  return analyzer_simplify(c->analyzer, e);
+}
+
+// The first iteration after which the next one does not access the neighbour; -1 where there is
+// none, or where all iterations access one element.
+static int64_t iteration_of_jump(const AccessCosting *c, const AccessCost *cost, Expr *address) {
+  int64_t extent = loop_const_extent(c->loop);
+  if (cost->has_stride) return cost->stride == 0 || cost->stride == 1 || extent == 1 ? -1 : 0;
+  if (extent < 1 || extent > MOST_ITERATIONS) return 0;
+  int64_t *addresses = arena_array(&c->schedule->context->arena, int64_t, (int)extent);
+  int count = addresses_of(c, cost, address, addresses);
+  for (int i = 0; i + 1 < count; i++)
+    if (addresses[i + 1] != addresses[i] + 1) return i;
+  return count ? -1 : 0;
+}
+
+static void find_jump(const AccessCosting *c, Buffer *buffer, Expr *const *indices, Expr *address,
+                      AccessCost *cost) {
+  Context *context = c->schedule->context;
+  int64_t first = iteration_of_jump(c, cost, address);
+  for (int i = 0; i < 2 && first >= 0; i++) {
+    Expr **at = arena_array(&context->arena, Expr *, buffer->rank);
+    for (int d = 0; d < buffer->rank; d++) at[d] = in_iteration(c, indices[d], first + i);
+    cost->jump[i] = script_expr_text(context, expr_load(context, buffer, at, buffer->rank));
+    Expr *place = address_in(c, buffer, at, at[0]->type);
+    cost->jump_place[i] = script_expr_text(context, analyzer_simplify(c->analyzer, place));
+  }
+}
+
 static void describe_access(void *env, Buffer *buffer, Expr *const *indices) {
   AccessCosting *c = env;
   Context *context = c->schedule->context;
@@ -137,6 +185,7 @@ static void describe_access(void *env, Buffer *buffer, Expr *const *indices) {
     cost.loop = loop_name(c->loop);
     cost.has_stride = find_stride(c, address, &cost.stride);
     count_lines(c, address, buffer->type, &cost);
+    find_jump(c, buffer, indices, address, &cost);
   }
   array_push(&context->arena, c->out, cost);
 }

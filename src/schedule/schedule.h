@@ -153,6 +153,9 @@ typedef struct AccessCost {
   int64_t stride;          // in elements
   int lines;               // the cache lines of 64 bytes that the loop touches; 0: not known
   int width;               // elements in the widest contiguous vector; 0: not known
+  // Two consecutive iterations whose elements are neither equal in all iterations nor neighbours:
+  // these elements and their places in memory, counted in elements, as text. NULL: there are none.
+  const char *jump[2], *jump_place[2];
 } AccessCost;
 typedef Array(AccessCost) AccessCostArray;
 // The accesses of the blocks without inner blocks, in order.

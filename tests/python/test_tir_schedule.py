@@ -839,12 +839,15 @@ def test_accesses_before_and_after_each_step(capsys):
     numbers = {a["buffer"]: (a["loop"], a["stride"], a["lines"], a["width"])
                for a in sch.accesses()}
     assert numbers == {"D": ("i", 1, 4, 16), "A": ("i", 32, 64, 1)}
+    assert [a["jump"] for a in sch.accesses()] == [None, [["A[0, 0]", 0], ["A[1, 0]", 32]]]
     sch.transform_layout("D", ("read", 0), lambda i, j: [i // 4, j, i % 4])
     sch.show(access=True)
     shown = capsys.readouterr().out
-    assert "#   D: D[vj, vi] in j: stride 64, cache lines 32, vector width 1\n" \
+    assert "#   D: D[vj, vi] in j: stride 64, cache lines 32, vector width 1, " \
+           "not contiguous: D[0, 0] at 0, D[1, 0] at 64\n" \
            "#      -> D[vj, vi] in i: stride 1, cache lines 4, vector width 16\n" in shown
-    assert "-> A[vi // 4, vj, vi % 4] in i: stride -, cache lines 16, vector width 4\n" in shown
+    assert "-> A[vi // 4, vj, vi % 4] in i: stride -, cache lines 16, vector width 4, " \
+           "not contiguous: A[0, 0, 3] at 3, A[1, 0, 0] at 128\n" in shown
     assert shown.count("D[vj, vi] in i") == 2
     sch.show()
     assert "#" not in capsys.readouterr().out

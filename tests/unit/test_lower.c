@@ -617,6 +617,35 @@ static void test_lanes_that_gather(void **state) {
                  "T.float32(3))\n");
   assert_int_equal(lowered.report.counts[LOWER_GATHERS], 1);
   assert_int_equal(lowered.report.counts[LOWER_SCALARIZED], 0);
+  assert_string_equal(lowered.report.notes.items[0],
+                      "accesses of A along loop j are not contiguous: the stride is 5, as A[0, i] "
+                      "is at i and A[1, i] at i + 5");
+  done(&lowered);
+}
+
+// Vectors of 13 lanes are cut into pieces, of which the first is described.
+static void test_lanes_that_jump(void **state) {
+  (void)state;
+  Lowered lowered =
+      lower_text("@T.prim_func\n"
+                 "def f(A: T.Buffer((13, 3, 4), \"float32\"), B: T.Buffer((13, 5), \"float32\", "
+                 "axis_separators=[1]), C: T.Buffer((13,), \"float32\")):\n"
+                 "    for i in T.vectorized(13):\n"
+                 "        with T.block(\"B\"):\n"
+                 "            vi = T.axis.remap(\"S\", [i])\n"
+                 "            B[vi, 3] = T.float32(1)\n"
+                 "    for i in T.vectorized(13):\n"
+                 "        with T.block(\"C\"):\n"
+                 "            vi = T.axis.remap(\"S\", [i])\n"
+                 "            C[vi] = A[vi // 4, 2, vi % 4]\n");
+  const PtrArray *notes = &lowered.report.notes;
+  assert_int_equal(notes->count, 2);
+  assert_string_equal(notes->items[0],
+                      "accesses of B along loop i move along axis 0 of its memory, "
+                      "not along the last one, as B[0, 3] and B[1, 3]");
+  assert_string_equal(notes->items[1], "accesses of A along loop i are not contiguous: the stride "
+                                       "differs between iterations, as A[0, 2, 3] is at 11 and "
+                                       "A[1, 2, 0] at 20");
   done(&lowered);
 }
 
@@ -693,6 +722,7 @@ int main(void) {
       cmocka_unit_test(test_padding_is_partitioned),
       cmocka_unit_test(test_parallel_tail_has_two_versions),
       cmocka_unit_test(test_lanes_that_gather),
+      cmocka_unit_test(test_lanes_that_jump),
       cmocka_unit_test(test_odd_lanes_in_pieces),
       cmocka_unit_test(test_divisions),
       cmocka_unit_test(test_addresses_are_hoisted),

@@ -300,6 +300,9 @@ static void costs(const char *steps, const char *block, int64_t stride, int line
   assert_int_equal(cost->has_stride ? cost->stride : -1, stride);
   assert_int_equal(cost->lines, lines);
   assert_int_equal(cost->width, width);
+  bool jumps = cost->jump[0] != NULL;
+  assert_int_equal(jumps, stride != 1);
+  if (jumps) assert_string_equal(cost->jump_place[0], "0");
   context_free(context);
 }
 

@@ -416,8 +416,10 @@ class Schedule:
         """How each access of a block steps through memory in the vectorized loop around the block, or
         else in the innermost one with several iterations: a list of dictionaries with "block",
         "buffer", "element", "loop", "stride" (in elements), "lines" (the cache lines that the loop
-        touches) and "width" (the elements of the widest contiguous vector); None where a number is not
-        known."""
+        touches), "width" (the elements of the widest contiguous vector) and "jump" (two consecutive
+        iterations whose elements are not neighbours, such as [["A[0, 0]", 0], ["A[1, 0]", 16]], each with its
+        place in memory, counted in elements; a text where that depends on sizes); None where a number is not
+        known, or no iteration jumps."""
         text, messages = ffi.new("char **"), ffi.new("PleatMessages **")
         check_status(_lib.pleat_schedule_accesses(self._schedule, text, messages), messages)
         return json.loads(_owned_text(text[0]))
@@ -523,7 +525,8 @@ def _row_of(access):
     stride, lines, width = ("-" if access[key] is None else access[key]
                             for key in ("stride", "lines", "width"))
     loop = f"in {access['loop']}: " if access["loop"] else ""
-    return f"{access['element']} {loop}stride {stride}, cache lines {lines}, vector width {width}"
+    jump = ", not contiguous: {} at {}, {} at {}".format(*sum(access["jump"], [])) if access["jump"] else ""
+    return f"{access['element']} {loop}stride {stride}, cache lines {lines}, vector width {width}{jump}"
 
 
 def _numbered(accesses):
