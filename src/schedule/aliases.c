@@ -316,8 +316,8 @@ static Expr **unflatten(const AliasCompare *c, const Buffer *buffer, Expr *flat)
 // The element of `inner` that `vars` are, in bytes from the first one of `outer`.
 static Expr *distance(const AliasCompare *c, const Buffer *inner, Expr *const *vars,
                       const Buffer *outer) {
-  Expr *bytes = expr_sub(c->context, in_bytes(c, inner, inner->offset),
-                         in_bytes(c, outer, outer->offset));
+  Expr *bytes =
+      expr_sub(c->context, in_bytes(c, inner, inner->offset), in_bytes(c, outer, outer->offset));
   if (!inner->strides)
     return expr_add(c->context, in_bytes(c, inner, flat_index(c, inner, vars)), bytes);
   for (int i = 0; i < inner->rank; i++) {
@@ -352,8 +352,8 @@ static void find_elements(const AliasCompare *c, const AliasStorage *storage, Al
 
 static void assume_elements(const AliasCompare *c, const Buffer *buffer) {
   for (int i = 0; i < buffer->rank; i++)
-    analyzer_assume(c->analyzer, expr_binary(c->context, EXPR_LE, number(c, 1),
-                                             index_of(c, buffer->shape[i])));
+    analyzer_assume(c->analyzer,
+                    expr_binary(c->context, EXPR_LE, number(c, 1), index_of(c, buffer->shape[i])));
 }
 
 // A buffer's axes from the longest step to the shortest one.
@@ -366,7 +366,7 @@ typedef struct BufferSteps {
 static BufferSteps steps_of(const AliasCompare *c, const Buffer *buffer) {
   Arena *arena = &c->context->arena;
   BufferSteps steps = {arena_array(arena, int, buffer->rank + 1),
-                 arena_array(arena, Expr *, buffer->rank + 1), true};
+                       arena_array(arena, Expr *, buffer->rank + 1), true};
   buffer_stride_exprs(c->context, buffer, steps.bytes);
   for (int i = 0; i < buffer->rank; i++) {
     int at = i;
@@ -415,8 +415,8 @@ static Membership digits_in(const AliasCompare *c, const Buffer *outer, Expr *by
   pair->index = index;
   pair->elements = 1;
   pair->parts = whole / size;
-  pair->part = analyzer_simplify_deep(c->analyzer,
-                                      expr_floor_div(c->context, bytes, number(c, size)));
+  pair->part =
+      analyzer_simplify_deep(c->analyzer, expr_floor_div(c->context, bytes, number(c, size)));
   return all;
 }
 
@@ -448,9 +448,8 @@ static bool shares_corner(const AliasCompare *c, const Buffer *from, const Buffe
   bool found = false;
   for (int mask = 0; mask < 1 << from->rank && !found; mask++) {
     for (int i = 0; i < from->rank; i++)
-      corner[i] = mask >> i & 1
-                      ? expr_sub(c->context, index_of(c, from->shape[i]), number(c, 1))
-                      : number(c, 0);
+      corner[i] = mask >> i & 1 ? expr_sub(c->context, index_of(c, from->shape[i]), number(c, 1))
+                                : number(c, 0);
     AliasPair ignored;
     found = digits_in(c, to, distance(c, from, corner, to), size, &ignored) == ELEMENT_WITHIN;
   }
@@ -461,8 +460,8 @@ static bool shares_corner(const AliasCompare *c, const Buffer *from, const Buffe
 // The bytes of a buffer that has none of them twice.
 static int64_t bytes_in(const AliasCompare *c, const Buffer *buffer) {
   int64_t bytes;
-  bool known = steps_of(c, buffer).nested &&
-               constant(c, in_bytes(c, buffer, size_of(c, buffer)), &bytes);
+  bool known =
+      steps_of(c, buffer).nested && constant(c, in_bytes(c, buffer, size_of(c, buffer)), &bytes);
   return known ? bytes : -1;
 }
 

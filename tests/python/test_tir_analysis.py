@@ -267,14 +267,14 @@ def test_instruments(capsys, tmp_path):
     with pleat.transform.PassContext(instruments=given):
         passes(Two)
         assert [line.split(":")[0] for line in times.render().splitlines()] == \
-            ["sequential", "  Simplify", "  SkipAssert"]
-    assert counts.names == ["sequential", "Simplify", "SkipAssert"] and times.render() == ""
+            ["sequential", "  tir.Simplify", "  tir.SkipAssert"]
+    assert counts.names == ["sequential", "tir.Simplify", "tir.SkipAssert"] and times.render() == ""
     assert capsys.readouterr().out.count("After Running Pass: ") == 3
     files = sorted(path.name for path in (tmp_path / "ir").iterdir())
-    assert files == ["000_Simplify.py", "001_SkipAssert.py", "002_sequential.py"]
+    assert files == ["000_tir_Simplify.py", "001_tir_SkipAssert.py", "002_sequential.py"]
     assert structural_equal(pleat.script.from_source((tmp_path / "ir" / files[1]).read_text()),
                             transform.SkipAssert()(transform.Simplify()(Two)))
-    shown_ones = instrument.PassPrintingInstrument(["SkipAssert"], ["Simplify"])
+    shown_ones = instrument.PassPrintingInstrument(["tir.SkipAssert"], ["Simplify"])
     with pleat.transform.PassContext(instruments=[shown_ones]):
         passes(Two)
     assert capsys.readouterr().out.count("Print IR") == 2

@@ -574,7 +574,7 @@ def test_pass_contexts():
             log.append("exit")
 
         def should_run(self, module, info):
-            return info.name != "UnrollLoop"
+            return info.name != "tir.UnrollLoop"
 
         def run_before_pass(self, module, info):
             log.append(info.name)
@@ -589,9 +589,25 @@ def test_pass_contexts():
                                disabled_pass=["Simplify"]):
         result = transform.Sequential([transform.LowerOpaqueBlock(), transform.Simplify(),
                                        transform.UnrollLoop(), mark], name="all")(matmul)
-    assert log == ["enter", "all", "LowerOpaqueBlock", "after LowerOpaqueBlock", "mark",
+    assert log == ["enter", "all", "tir.LowerOpaqueBlock", "after tir.LowerOpaqueBlock", "mark",
                    "after mark", "after all", "exit"]
     assert result.attrs["seen"] == 7
+
+
+def test_passes_have_the_names_of_their_dialect():
+    """TVM's names, which its instruments and users compare."""
+    made = [pleat.tir.transform.Simplify(), pleat.tirx.transform.StmtSimplify(),
+            pleat.tirx.transform.ForceNarrowIndexToInt32(), pleat.s_tir.transform.RemoveUndef(),
+            pleat.s_tir.transform.CanonicalizeLoop(), pleat.tirx.transform.Apply(lambda one: one)]
+    assert [one.info.name for one in made] == [
+        "tir.Simplify", "tirx.StmtSimplify", "tirx.NarrowDataType", "s_tir.RemoveStoreUndef",
+        "s_tir.CanonicalizeLoop", "Apply"]
+    module = pleat.IRModule({"main": matmul})
+    for name in ("tir.Simplify", "Simplify"):
+        with transform.PassContext(disabled_pass=[name]):
+            assert made[0](module) is module
+    with pytest.raises(AttributeError, match="module 'pleat.tirx.transform' has no pass 'Simplifies'"):
+        pleat.tirx.transform.Simplifies()
 
 
 @pytest.mark.parametrize("function", [add])

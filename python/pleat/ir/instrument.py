@@ -89,11 +89,11 @@ class PassPrintingInstrument(PassInstrument):
         self.before, self.after = set(print_before_pass_names), set(print_after_pass_names)
 
     def run_before_pass(self, module, info):
-        if info.name in self.before:
+        if info.is_named_in(self.before):
             print(f"Print IR before: {info.name}\n{module.script()}")
 
     def run_after_pass(self, module, info):
-        if info.name in self.after:
+        if info.is_named_in(self.after):
             print(f"Print IR after: {info.name}\n{module.script()}")
 
 

@@ -10,7 +10,16 @@ from pleat._library import _lib
 from pleat.ir._module import BaseFunc, IRModule, _names, transformed
 from pleat.script._values import text_of
 
-PassInfo = namedtuple("PassInfo", "opt_level name required", defaults=((),))
+
+class PassInfo(namedtuple("PassInfo", "opt_level name required", defaults=((),))):
+    """A description of a pass, for instruments. The name has the dialect of a tensor program's pass: "tir.Simplify"."""
+    __slots__ = ()
+
+    def is_named_in(self, names):
+        """Is the name among these, with or without its dialect?"""
+        return self.name in names or self.name.partition(".")[2] in names
+
+
 _local = threading.local()
 _METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
 
@@ -18,7 +27,7 @@ _METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", 
 class PassContext:
     """How passes run inside `with PassContext(...)`.
 
-    disabled_pass: names of passes that are left out
+    disabled_pass: names of passes that are left out, with or without their dialect
     instruments: objects with any of the methods enter_pass_ctx(), exit_pass_ctx(),
         should_run(module, info), run_before_pass(module, info) and run_after_pass(module, info)
     config: options of passes by their names with a dialect: {"tirx.UnrollLoop": {"auto_max_step": 16}};
@@ -132,7 +141,7 @@ class Pass:
             name = thing.__name__
             return self(IRModule(handle=thing._handle))[name]
         context = PassContext.current()
-        left_out = self.info.name in context.disabled_pass
+        left_out = self.info.is_named_in(context.disabled_pass)
         if left_out or not all(context._call("should_run", thing, self.info)):
             return thing
         context._call("run_before_pass", thing, self.info)

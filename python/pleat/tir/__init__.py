@@ -98,4 +98,6 @@ def _as_package(name):
     _add_single_modules(name)
     for module in MODULES:
         sys.modules[f"{name}.{module}"] = importlib.import_module(f"pleat.tir.{module}")
+    passes = importlib.import_module("pleat.tir.transform").of_dialect(name.rpartition(".")[2])
+    sys.modules[f"{name}.transform"] = sys.modules[name].transform = passes
     return functools.partial(getattr, sys.modules[__name__]), __dir__

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The passes of lowering. Each has the name that the library gives it in capital letters
 (FlattenBuffers for flatten_buffers), and those of TVM's pass with the same effect, if there is one.
-Options are arguments, or stand in PassContext(config={"tirx.UnrollLoop": {"auto_max_step": 16}})."""
+Options are arguments, or stand in PassContext(config={"tirx.UnrollLoop": {"auto_max_step": 16}}).
+The `info.name` of a pass is TVM's, which begins with the dialect: "tir.FlattenBuffer" here, and
+"tirx.FlattenBuffer" of pleat.tirx.transform."""
 import functools
+import sys
+import types
 
 from pleat._library import _lib, ffi
 from pleat.ir.transform import (Pass, PassContext, PrimFuncPass, Sequential, module_pass, pass_text,
@@ -85,15 +89,44 @@ def __dir__():
     return sorted({*__all__, *module_passes.__all__, *shown, *(n for _, names in _texts().values() for n in names)})
 
 
-def __getattr__(shown):
+# TVM's names of passes that say something else than the names of the functions that give them.
+_INFO_NAMES = {"ForceNarrowIndexToInt32": "NarrowDataType", "RemoveUndef": "RemoveStoreUndef"}
+
+
+def _made_in(dialect, make, shown):
+    """The same function, whose passes have names of the dialect."""
+    @functools.wraps(make)
+    def made(*positional, **keywords):
+        one = make(*positional, **keywords)
+        one.info = one.info._replace(name=f"{dialect}.{_INFO_NAMES.get(shown, shown)}")
+        return one
+    return made
+
+
+def _found(dialect, shown):
+    """Finds a name of a module of passes of this dialect."""
     from pleat.tir import module_passes
     if shown in module_passes.__all__:
-        return getattr(module_passes, shown)
+        one = getattr(module_passes, shown)
+        has_dialect = isinstance(one, types.FunctionType) and shown != "Apply"  # as TVM names them
+        return _made_in(dialect, one, shown) if has_dialect else one
     name = None if shown.startswith("_") else _named(shown)
     if name is None:
-        raise AttributeError(f"module 'pleat.tir.transform' has no pass {shown!r}")
+        raise AttributeError(f"module 'pleat.{dialect}.transform' has no pass {shown!r}")
 
     def make(*positional, **keywords):
         return _pass(shown, name, _given(shown, name, positional, keywords))
     make.__name__, make.__doc__ = shown, passes().get(name, "all passes, in order")
-    return make
+    return _made_in(dialect, make, shown)
+
+
+__getattr__ = functools.partial(_found, "tir")
+
+
+def of_dialect(dialect):
+    """This module with the names of another dialect of TVM's: pleat.tirx.transform."""
+    here = sys.modules[__name__]
+    module = types.ModuleType(f"pleat.{dialect}.transform", __doc__)
+    module.__dict__.update({name: getattr(here, name) for name in ("passes", "__all__", "__file__", *__all__)})
+    module.__getattr__, module.__dir__ = functools.partial(_found, dialect), __dir__
+    return module
