@@ -246,7 +246,26 @@ static PyNode *tuple_length(Parser *parser, const PyNode *node) {
   return length;
 }
 
+// `a if flag else b` is one of the two where the condition is captured alone: T.int32 if wide else
+// T.int8, which Python cannot compute.
+static void choose(Parser *parser, PyNode **slot, const LambdaScope *scope) {
+  PyNode *condition = (*slot)->kind == PY_CONDITIONAL ? (*slot)->items[1] : NULL;
+  Uses uses = {0};
+  if (condition) find_uses(parser, condition, scope, &uses);
+  if (!uses.captured || uses.own_names.count) return;
+  Text text = text_new(parser->arena);
+  text_puts(&text, "bool(");
+  if (!py_print(condition, &text)) return;
+  text_puts(&text, ")");
+  Captured captured = parser->capture->find(parser->capture->env, parser->context, parser->scope,
+                                            text_string(&text), NULL, 0);
+  if (captured.kind != CAPTURED_VALUE) return;
+  *slot = (*slot)->items[strcmp(captured.text, "True") ? 2 : 0];
+  choose(parser, slot, scope);
+}
+
 static void capture(Parser *parser, PyNode **slot, const LambdaScope *scope, bool asks) {
+  if (asks) choose(parser, slot, scope);
   PyNode *node = *slot;
   Uses uses = {0};
   if (asks && parser_is_emit_te(parser, node)) {

@@ -2,6 +2,42 @@
 // Keeps the names that are visible while a script is read, and the aliases of the dialects.
 #include "script/parser.h"
 
+Dialect parser_dialect(const char *dotted) {
+  static const struct {
+    const char *name;
+    Dialect dialect;
+  } names[] = {{"tir", DIALECT_TIR},
+               {"tirx", DIALECT_TIR},
+               {"s_tir", DIALECT_TIR},
+               {"relax", DIALECT_GRAPH},
+               {"ir", DIALECT_MODULE}};
+  const char *last = strrchr(dotted, '.');
+  last = last ? last + 1 : dotted;
+  for (int i = 0; i < COUNT_OF(names); i++)
+    if (!strcmp(names[i].name, last)) return names[i].dialect;
+  return DIALECT_NONE;
+}
+
+// S, or tvm.script and pleat.script whatever the package is called here.
+static bool is_script_module(const Parser *parser, const PyNode *node) {
+  if (node->kind == PY_NAME) return map_contains(&parser->script_names, node->text);
+  return node->kind == PY_ATTRIBUTE && node->items[0]->kind == PY_NAME &&
+         !strcmp(node->text, "script");
+}
+
+void parser_name_dialects(Parser *parser, PyNode *node) {
+  if (!node) return;
+  for (int i = 0; i < node->count; i++) parser_name_dialects(parser, node->items[i]);
+  if (node->kind != PY_ATTRIBUTE || !is_script_module(parser, node->items[0])) return;
+  Dialect dialect = parser_dialect(node->text);
+  bool is_decorator = !strcmp(node->text, "ir_module");
+  if (!dialect && !is_decorator) return;
+  Str name = is_decorator ? node->text : py_dotted_name(parser->context, node);
+  if (dialect) map_put(&parser->dialects, name, (uintptr_t)dialect);
+  if (!strcmp(node->text, "tirx")) map_put(&parser->newer_aliases, name, name);
+  *node = (PyNode){.kind = PY_NAME, .pos = node->pos, .text = name};
+}
+
 static Str dotted_rest(Parser *parser, const PyNode *node, Dialect dialect) {
   if (node->kind == PY_NAME)
     return (Dialect)(uintptr_t)map_find(&parser->dialects, node->text) == dialect ? "" : NULL;

@@ -7,6 +7,7 @@ enum { MOST_NESTED = 64 };
 
 static const PyNode *definition(Parser *parser, const Captured *macro) {
   PyNode *suite = py_parse_file(parser->context, parser->arena, macro->file, PY_STATEMENTS);
+  parser_name_dialects(parser, suite);
   for (int i = 0; suite && i < suite->count; i++)
     if (suite->items[i]->kind == PY_DEF) return suite->items[i];
   return NULL;

@@ -54,6 +54,7 @@ typedef struct Parser {
   Module *module;
   Map dialects;      // alias to Dialect
   Map newer_aliases; // of the dialect of tensor programs since 2026
+  Map script_names;  // of the module that has the dialects: S of `import pleat.script as S`
   Str class_name;
   const PyNode *functions; // the suite whose functions may call one another
   Array(Binding) bindings;
@@ -85,6 +86,9 @@ typedef struct Parser {
 
 // ---- Names (names.c)
 
+Dialect parser_dialect(const char *dotted); // of a module with this name: "tvm.script.tir"
+// Makes each dialect that is reached by its module, such as S.tir or pleat.script.tir, one name.
+void parser_name_dialects(Parser *parser, PyNode *node);
 // The member of a dialect that `node` names, such as "axis.spatial" for T.axis.spatial; otherwise
 // NULL.
 Str parser_member(Parser *parser, const PyNode *node, Dialect dialect);

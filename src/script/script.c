@@ -7,27 +7,14 @@
 
 // ---- Imports
 
-static Dialect dialect_of(const char *dotted) {
-  static const struct {
-    const char *name;
-    Dialect dialect;
-  } names[] = {{"tir", DIALECT_TIR},
-               {"tirx", DIALECT_TIR},
-               {"s_tir", DIALECT_TIR},
-               {"relax", DIALECT_GRAPH},
-               {"ir", DIALECT_MODULE}};
-  const char *last = strrchr(dotted, '.');
-  last = last ? last + 1 : dotted;
-  for (int i = 0; i < COUNT_OF(names); i++)
-    if (!strcmp(names[i].name, last)) return names[i].dialect;
-  return DIALECT_NONE;
-}
-
 static void take_import(Parser *parser, const PyNode *node) {
   for (int i = 0; i < node->count; i++) {
     const PyNode *alias = node->items[i];
     if (alias->kind != PY_KEYWORD || !strstr(alias->items[0]->text, "script")) continue;
-    Dialect dialect = dialect_of(alias->items[0]->text);
+    Str source = alias->items[0]->text, last = strrchr(source, '.');
+    if (last && !strcmp(last, ".script") && strcmp(alias->text, source))
+      map_put(&parser->script_names, alias->text, alias->text);
+    Dialect dialect = parser_dialect(source);
     if (dialect) map_put(&parser->dialects, alias->text, (uintptr_t)dialect);
   }
 }
@@ -237,6 +224,7 @@ static void parser_init(Parser *parser, Context *context) {
   parser->names = map_new(parser->arena);
   parser->ended = map_new(parser->arena);
   parser->newer_aliases = map_new(parser->arena);
+  parser->script_names = map_new(parser->arena);
   parser->captured_vars = map_new(parser->arena);
   Str newer = str_intern(context, "tirx");
   map_put(&parser->newer_aliases, newer, newer);
@@ -262,6 +250,7 @@ static void take_file(Parser *parser, PyNode *suite) {
   if (imports) take_newer_aliases(parser, imports);
   take_newer_aliases(parser, suite->pos.file);
   take_items(parser, suite, PY_IMPORT);
+  parser_name_dialects(parser, suite);
   take_items(parser, suite, PY_ASSIGN);
   for (int i = 0; i < suite->count; i++)
     if (suite->items[i]->kind == PY_CLASS) take_class(parser, suite->items[i]);

@@ -354,6 +354,48 @@ def test_aliases_of_dialects():
     assert lines_of(f)[-1] == "A[0] = T.exp(A[1])"
 
 
+def test_dialects_of_the_script_module():
+    """The dialects and decorators are reached by tvm.script itself, whatever it is called here."""
+    from pleat import script as S
+
+    @S.ir_module
+    class Module:
+        @S.tir.prim_func
+        def main(A: S.tir.Buffer((4,), "float32")):
+            for i in S.tir.serial(4):
+                A[i] = S.tir.max(A[i], pleat.script.tir.float32(ROWS))
+
+        @pleat.script.relax.function
+        def twice(x: S.relax.Tensor((4,), "float32")) -> S.relax.Tensor((4,), "float32"):
+            return S.relax.add(x, x)
+    assert "A[i] = T.max(A[i], T.float32(5.0))" in lines_of(Module["main"])
+    assert "R.add(x, x)" in Module["twice"].script()
+    text = """import tvm.script as S
+@S.ir_module
+class Module:
+    @S.tirx.prim_func
+    def main(A: tvm.script.tirx.Buffer((4,), "float32")):
+        x: S.tirx.float32 = A[1]
+        A[0] = S.tirx.exp(x)
+"""
+    newer = pleat.script.from_source(text)
+    assert pleat.ir.structural_equal(newer, pleat.script.from_source(
+        text.replace("import tvm.script as S", "from tvm.script import ir as I, tirx as T")
+        .replace("S.tirx", "T").replace("S.ir", "I.ir").replace("tvm.script.tirx", "T")))
+
+
+def test_python_chooses_between_types_and_tuples():
+    """Python computes the condition; each branch may be a type, a tuple, or use the program's names."""
+    is_wide, shapes = False, [(4, 5), (6,)]
+
+    @T.prim_func
+    def f(A: T.Buffer(shapes[0] if is_wide else shapes[1], "float32"), n: T.int64 if is_wide else T.int32):
+        for i in T.grid(*(shapes[0] if len(shapes) > 2 else A.shape)):
+            A[i] = (T.float64 if is_wide else T.float32)(2) * (A[i, 0] if is_wide else A[i])
+    assert lines_of(f)[1:] == ['def f(A: T.Buffer((6,), "float32"), n: T.int32):', "for i in range(6):",
+                               "A[i] = T.float32(2.0) * A[i]"]
+
+
 def test_modules():
     n = 6
 

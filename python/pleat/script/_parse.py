@@ -70,6 +70,9 @@ def names_around(thing, module_names, names):
 def _imports(names):
     """Imports that give the dialects the aliases that they have in the program."""
     lines = []
+    scripts = sys.modules["pleat.script"]
+    lines += [f"from pleat import script as {name}" for name, value in names.items()
+              if value is scripts and name.isidentifier()]
     for dialect, module in DIALECTS.items():
         module = sys.modules.get(module)
         lines += [f"from pleat.script import {dialect} as {name}" for name, value in names.items()
