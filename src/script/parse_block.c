@@ -80,35 +80,6 @@ static void axis_add(Parser *parser, const PyNode *target, BlockBuilder *block, 
   parser_bind_expr(parser, target->text, var.var);
 }
 
-// The loops whose variables the binding uses.
-static int loops_of(Parser *parser, const Expr *binding, VarRange **loops) {
-  int count = 0;
-  *loops = arena_array(parser->arena, VarRange, parser->bindings.count);
-  for (int i = 0; i < parser->bindings.count; i++) {
-    const Binding *b = &parser->bindings.items[i];
-    if (b->kind == BOUND_EXPR && b->extent && expr_uses(binding, b->expr))
-      (*loops)[count++] = (VarRange){b->expr, b->min, b->extent};
-  }
-  return count;
-}
-
-// Finds the domain of `vi = T.axis.spatial(io * 32 + ii)`: the values that the binding takes, if it
-// takes each value from the least to the greatest.
-static bool find_domain(Parser *parser, BlockVar *var) {
-  VarRange *loops;
-  int count = loops_of(parser, var->binding, &loops);
-  if (count == 1 && var->binding == loops->var) {
-    var->min = loops->min;
-    var->extent = loops->extent;
-    return true;
-  }
-  Analyzer *analyzer = analyzer_new(parser->context);
-  for (int i = 0; i < count; i++) analyzer_assume_runs(analyzer, loops[i].extent);
-  bool exact;
-  index_region(analyzer, &var->binding, 1, loops, count, &var->min, &var->extent, &exact);
-  return exact;
-}
-
 // Reports the use of a block's own variable in what is evaluated outside of the block.
 static bool check_outside(Parser *parser, const PyNode *node, const BlockBuilder *block,
                           const Expr *e) {
@@ -125,7 +96,7 @@ static bool check_outside(Parser *parser, const PyNode *node, const BlockBuilder
 
 static bool read_domain(Parser *parser, PyNode *const *args, BlockVar *var) {
   if (args[0]) return domain(parser, args[0], var->binding->type, &var->min, &var->extent);
-  if (find_domain(parser, var)) return true;
+  if (parser_find_domain(parser, var)) return true;
   return REPORT(parser, args[1],
                 "the domain of the block variable is left out, and %s is not proved to take each "
                 "value between its least and its greatest\n"

@@ -87,6 +87,9 @@ typedef struct Parser {
 // ---- Names (names.c)
 
 Dialect parser_dialect(const char *dotted); // of a module with this name: "tvm.script.tir"
+// Finds the domain that a script leaves out; false: the binding is not proved to take each value
+// between its least and its greatest.
+bool parser_find_domain(Parser *parser, BlockVar *var);
 // Makes each dialect that is reached by its module, such as S.tir or pleat.script.tir, one name.
 void parser_name_dialects(Parser *parser, PyNode *node);
 // The member of a dialect that `node` names, such as "axis.spatial" for T.axis.spatial; otherwise

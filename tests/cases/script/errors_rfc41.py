@@ -43,3 +43,8 @@ def domains_left_out(A: T.Buffer((512, 512)), B: T.Buffer((512, 512)), idx: T.Bu
             vj = T.axis.R()
             vk = T.axis.R(T.float32(2))
             B[vi, vj] = A[vi, vj]
+        with T.block("residues"):
+            vi = T.axis.S((j + 4) % 9)
+            vj = T.axis.S(k % 3)
+            vk = T.axis.S(j % n)
+            B[vi, vj] = A[vi, vk]

@@ -78,3 +78,17 @@ def domains_left_out(a: T.handle, b: T.handle, n: T.int32):
                     vk = T.axis.S(12 - k)
                     one = T.axis.S(binding=0)
                     B[vi, vk + one] = A[vi, vk]
+
+
+# Each residue and quotient of values in succession, and values of all points of constant loops.
+@T.prim_func
+def domains_of_digits(A: T.Buffer((64, 64)), B: T.Buffer((64, 64)), n: T.int32):
+    for i, j, k in T.grid(6, 16, n):
+        with T.block("name"):
+            vi = T.axis.S(j % 8)
+            vj = T.axis.S((i * 16 + j + 3) // 5 - 1)
+            vk = T.axis.S((k + 4) // 3)
+            vl = T.axis.S((j + 32) % 24)
+            vm = T.axis.S(T.min(i * 2 // 3, 2) + j)
+            vn = T.axis.S((j - 3) % 5 + 2)
+            B[vi + vl, vj + vn] = A[vm, 0] + T.Cast("float32", vk)
