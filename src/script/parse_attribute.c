@@ -133,6 +133,13 @@ static Expr *none_of(Parser *parser) {
   return expr_raw(parser->context, EXPR_NONE, DTYPE_HANDLE, NULL, NULL, 0);
 }
 
+// A name is a buffer also where it has one element, which the newer dialect writes without [0].
+static Expr *value_of_name(Parser *parser, const PyNode *node) {
+  const Buffer *buffer = parser_buffer(parser, node);
+  return buffer && !buffer->is_variable ? parse_region_operand(parser, node)
+                                        : parse_tile_operand(parser, node);
+}
+
 Expr *parse_attribute_value(Parser *parser, const PyNode *node) {
   switch (node->kind) {
   case PY_LIST:
@@ -141,7 +148,7 @@ Expr *parse_attribute_value(Parser *parser, const PyNode *node) {
   case PY_NONE: return none_of(parser);
   case PY_LAMBDA: return lambda_of(parser, node, NULL, 0);
   case PY_CALL: return value_of_call(parser, node);
-  case PY_NAME: return parse_tile_operand(parser, node); // may be a buffer
+  case PY_NAME: return value_of_name(parser, node);
   default: return parse_operand(parser, node).e;
   }
 }
