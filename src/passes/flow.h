@@ -39,6 +39,7 @@ typedef struct NodeFlow {
   FlowLayouts layouts;
   PrimFunc *program; // on tensors in these layouts
   LayoutPadding padding;
+  const AxisSeparators *const *separators; // of the rewrite of each parameter; NULL: none has any
   Attrs attrs;     // of the operator in these layouts, where they are known
   bool with_attrs; // they are
   Node *made;      // by node_flow_make

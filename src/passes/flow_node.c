@@ -80,7 +80,7 @@ static bool can_give_back(NodeFlow *flow, int number) {
   Insertion insertion = {context, &nowhere, 0, flow->node};
   Value *stored = value_new(context, result->name, buffer->type, buffer->shape, buffer->rank);
   int diags = context->diags.count, errors = context->error_count;
-  bool made = insert_inverse(&insertion, stored, layout) != NULL;
+  bool made = insert_inverse(&insertion, stored, layout, NULL) != NULL;
   diag_forget(context, diags, errors);
   if (!made) flow->why = "an extent of a result would not be known";
   return made;
@@ -108,12 +108,20 @@ Value *node_flow_undone(Context *context, const Value *value, const Layout *layo
   return whole && layout_changes_nothing(context, whole) ? source : NULL;
 }
 
-static Value *laid_out(Insertion *insertion, Value *value, const Layout *layout) {
+static const AxisSeparators *separators_of(const NodeFlow *flow, int param) {
+  return flow->separators ? flow->separators[param] : NULL;
+}
+
+static Value *laid_out(const NodeFlow *flow, Insertion *insertion, int param) {
   Context *context = insertion->context;
+  Value *value = node_flow_input(flow, param);
+  const Layout *layout = flow->layouts.params[param];
   Value *source = layout ? node_flow_undone(context, value, layout) : value;
   if (source) return source;
   return insert_rewrite(insertion, value,
-                        &(Rewrite){.layout = layout, .pads = layout_pads(context, layout)});
+                        &(Rewrite){.layout = layout,
+                                   .pads = layout_pads(context, layout),
+                                   .separators = separators_of(flow, param)});
 }
 
 static void remove_node(GraphFunc *graph, int at) {
@@ -135,12 +143,13 @@ static void take_rewrites(const NodeFlow *flow, const Value *result, Value *stor
 
 static bool replace_result(NodeFlow *flow, Insertion *insertion, int number, Value *stored) {
   Value *result = flow->node->outputs[number], *restored = stored;
-  const Layout *layout = flow->layouts.params[flow->input_count + number];
+  int param = flow->input_count + number;
+  const Layout *layout = flow->layouts.params[param];
   GraphFunc *graph = flow->run->graph;
   stored->name = result->name;
   if (layout) take_rewrites(flow, result, stored, layout);
   if (!is_read(flow, result, NULL)) return true;
-  if (layout) restored = insert_inverse(insertion, stored, layout);
+  if (layout) restored = insert_inverse(insertion, stored, layout, separators_of(flow, param));
   if (!restored)
     return diag_error_as(insertion->context, DIAG_OPERATOR, flow->node->pos,
                          "no operators give back '%s' from the layout %s", result->name,
@@ -164,7 +173,7 @@ int node_flow_make(NodeFlow *flow, int at) {
   Insertion insertion = {context, graph, at, flow->node};
   Value **inputs = arena_array(&context->arena, Value *, flow->input_count);
   for (int i = 0; i < flow->input_count; i++) {
-    inputs[i] = laid_out(&insertion, node_flow_input(flow, i), flow->layouts.params[i]);
+    inputs[i] = laid_out(flow, &insertion, i);
     if (!inputs[i]) return -1;
   }
   Node *node = node_flow_operator(flow, inputs);

@@ -4,8 +4,20 @@
 // Equal programs are one.
 #include "passes/arguments.h"
 
+static void state_separators(Context *context, const Node *node, const char *key, Buffer *buffer) {
+  int64_t separators[TE_MAX_RANK];
+  int count = node_ints(node, key, separators, TE_MAX_RANK);
+  buffer->separators = arena_array(&context->arena, int, count);
+  buffer->separator_count = count;
+  for (int i = 0; i < count; i++) buffer->separators[i] = (int)separators[i];
+}
+
 static PrimFunc *program_of(PassRun *run, const Node *node) {
   PrimFunc *func = op_prim_func(run->context, node);
+  if (func && strcmp(node->op, "layout_transform") == 0) {
+    state_separators(run->context, node, "input_axis_separators", func->buffers[0]);
+    state_separators(run->context, node, "axis_separators", func->buffers[1]);
+  }
   const char *dot = strrchr(node->op, '.');
   return func ? graph_add_program(run, func, dot ? dot + 1 : node->op) : NULL;
 }

@@ -174,7 +174,10 @@ static Node *transform_new(const Pair *p, const Rewrite *rewrite) {
   Node *node = rewrite_node_new(p->context, p->source, rewrite);
   node->pos = p->second->pos;
   node->block = p->second->block;
-  if (is_transform(node)) copy_attr(p, node, p->second, "axis_separators");
+  if (is_transform(node)) {
+    copy_attr(p, node, p->first, "input_axis_separators");
+    copy_attr(p, node, p->second, "axis_separators");
+  }
   return node;
 }
 

@@ -4,6 +4,7 @@
 //   out[i] = x[i - 1] for 1 <= i < 8, else v           => pad
 //   out[i] = x[i + 2]                                  => crop
 //   out[n, c, k] = x[n, 4*c + k] for 4*c + k < 6, else v  => pad, then layout_transform
+//   out[n, c] = x[n, c // 4, c % 4] for 6 of 8 elements   => layout_transform, then crop
 // The program may do so in several blocks: t[j, i] = x[i, j]; out[k] = t[k // 3, k % 3].
 // Needs constant shapes. A call is replaced where the analyzer and the layout algebra prove that
 // the operators compute the same; other calls stay.
@@ -141,8 +142,8 @@ static Value *raise_crop(const Raising *r, const ProgramMove *move, const int64_
 }
 
 // The layout that the indices of the load are on the shape of the result: its inverse is the index
-// map of the rewrite. NULL where the indices are no layout, or are not one to one.
-static const Layout *read_layout(const ProgramMove *move) {
+// map of the rewrite. NULL where the indices are no layout.
+static const Layout *indices_layout(const ProgramMove *move) {
   Context *context = move->context;
   const TeStage *stage = move->stage;
   Expr *vars[TE_MAX_RANK];
@@ -154,8 +155,11 @@ static const Layout *read_layout(const ProgramMove *move) {
   int diags = context->diags.count, errors = context->error_count;
   const Layout *layout = map ? layout_static(context, map, shape, (SourcePos){0}) : NULL;
   diag_forget(context, diags, errors);
-  bool bijective = layout && layout_is_bijective(context, layout).verdict == VERDICT_YES;
-  return bijective ? layout : NULL;
+  return layout;
+}
+
+static bool is_bijective(Context *context, const Layout *layout) {
+  return layout && layout_is_bijective(context, layout).verdict == VERDICT_YES;
 }
 
 // Pads the source at the end of its axes to the extents that the layout takes.
@@ -174,21 +178,56 @@ static Value *padded_source(const Raising *r, const ProgramMove *move, const Lay
   return insert_pad(r, widths, layout->physical_rank, move->other);
 }
 
+// The transform states the separators of the program's buffers.
+static void keep_separators(const Raising *r, Node *node, const char *key, const Buffer *buffer) {
+  int64_t separators[TE_MAX_RANK];
+  for (int i = 0; i < buffer->separator_count; i++) separators[i] = buffer->separators[i];
+  if (buffer->separator_count)
+    node_set_ints(r->context, node, key, separators, buffer->separator_count);
+}
+
+static Value *insert_transform(const Raising *r, Value *source, const Layout *layout) {
+  Node *node = operator_new(r, "layout_transform", source);
+  node_set_string(r->context, node, "index_map",
+                  index_map_lambda(r->context, layout_short_map(r->context, layout)));
+  keep_separators(r, node, "axis_separators", r->call->callee->buffers[1]);
+  keep_separators(r, node, "input_axis_separators", r->call->callee->buffers[0]);
+  return insert(r, node);
+}
+
+// The result is the beginning of what the inverse gives on the whole source:
+//   out[c] = x[c // 4, c % 4] for 6 channels of 8  =>  crop(layout_transform(x)).
+static Value *raise_part(const Raising *r, const ProgramMove *move, const LayoutInverse *inverse) {
+  int64_t shape[TE_MAX_RANK], sizes[TE_MAX_RANK];
+  const Buffer *source = source_of(move), *result = move->stage->output;
+  if (move->inside || !buffer_static_shape(source, shape)) return NULL;
+  const Layout *whole = layout_static(r->context, inverse->map, shape, (SourcePos){0});
+  if (!is_bijective(r->context, whole) || whole->physical_rank != result->rank ||
+      !buffer_static_shape(result, sizes))
+    return NULL;
+  for (int i = 0; i < result->rank; i++)
+    if (whole->physical_extents[i] < sizes[i]) return NULL;
+  Value *value = insert_transform(r, r->call->inputs[0], whole);
+  if (!value) return NULL;
+  Node *crop = operator_new(r, "crop", value);
+  node_set_ints(r->context, crop, "start_indices", (int64_t[TE_MAX_RANK]){0}, result->rank);
+  node_set_ints(r->context, crop, "slice_sizes", sizes, result->rank);
+  return insert(r, crop);
+}
+
 static Value *raise_transform(const Raising *r, const ProgramMove *move) {
   Context *context = r->context;
-  const Layout *layout = read_layout(move);
+  const Layout *layout = indices_layout(move);
   LayoutInverse inverse;
   if (!layout || layout_inverse(context, layout, &inverse).verdict != VERDICT_YES) return NULL;
+  if (!is_bijective(context, layout)) return raise_part(r, move, &inverse);
   const Layout *back =
       layout_static(context, inverse.map, layout->physical_extents, (SourcePos){0});
   for (int i = 0; back && i < back->physical_rank; i++)
     if (back->physical_extents[i] != layout->extents[i]) return NULL; // a reader sees another shape
   Value *source = back ? padded_source(r, move, layout) : NULL;
   if (!source) return NULL;
-  Node *node = operator_new(r, "layout_transform", source);
-  node_set_string(context, node, "index_map",
-                  index_map_lambda(context, layout_short_map(context, back)));
-  return insert(r, node);
+  return insert_transform(r, source, back);
 }
 
 static Value *raise(const Raising *r, const ProgramMove *move) {

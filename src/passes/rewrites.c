@@ -136,6 +136,11 @@ bool node_rewrite(Context *context, const Node *node, Rewrite *rewrite) {
   return rewrite->layout != NULL;
 }
 
+const AxisSeparators *separators_new(Context *context, AxisSeparators separators) {
+  if (!separators.count && !separators.input_count) return NULL;
+  return arena_copy(&context->arena, &separators, sizeof separators);
+}
+
 const Layout *rewrite_inverse(Context *context, const Node *node) {
   Rewrite rewrite;
   LayoutInverse inverse;
@@ -179,7 +184,8 @@ Node *rewrite_node_new(Context *context, Value *value, const Rewrite *rewrite) {
   int64_t axes[TE_MAX_RANK];
   const IndexMap *map = rewrite->layout->map;
   if (!map_is_permutation(map, axes)) map = layout_short_map(context, rewrite->layout);
-  if (map_is_permutation(map, axes)) {
+  const AxisSeparators *separators = rewrite->separators;
+  if (!separators && map_is_permutation(map, axes)) {
     Node *node = operator_new(context, "permute_dims", value);
     node_set_ints(context, node, "axes", axes, map->output_count);
     return node;
@@ -187,6 +193,11 @@ Node *rewrite_node_new(Context *context, Value *value, const Rewrite *rewrite) {
   Node *node = operator_new(context, "layout_transform", value);
   node_set_string(context, node, "index_map", index_map_lambda(context, map));
   if (rewrite->pads) node_set_float(context, node, "pad_value", rewrite->pad_value);
+  if (separators && separators->count)
+    node_set_ints(context, node, "axis_separators", separators->result, separators->count);
+  if (separators && separators->input_count)
+    node_set_ints(context, node, "input_axis_separators", separators->input,
+                  separators->input_count);
   return node;
 }
 
@@ -258,12 +269,13 @@ static Value *insert_crop(Insertion *insertion, Value *value, const int64_t *siz
   return insert_node(insertion, node);
 }
 
-Value *insert_inverse(Insertion *insertion, Value *stored, const Layout *layout) {
+Value *insert_inverse(Insertion *insertion, Value *stored, const Layout *layout,
+                      const AxisSeparators *separators) {
   GivingBack way;
   if (!gives_back(insertion->context, layout, stored->shape, &way)) return NULL;
   if (way.filled) stored = insert_crop(insertion, stored, way.filled, layout->physical_rank);
-  Value *whole =
-      stored ? insert_rewrite(insertion, stored, &(Rewrite){.layout = way.inverse}) : NULL;
+  const Rewrite back = {.layout = way.inverse, .separators = separators};
+  Value *whole = stored ? insert_rewrite(insertion, stored, &back) : NULL;
   if (!way.crops || !whole) return whole;
   return insert_crop(insertion, whole, layout->extents, layout->rank);
 }

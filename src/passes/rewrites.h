@@ -24,15 +24,26 @@ bool layout_changes_nothing(Context *context, const Layout *layout); // the iden
 // stage does something else.
 const TeStage *move_of_stages(Context *context, const Te *te);
 
+// The memory of its tensors that a layout_transform states: each number is that of the first axis
+// of a group, which is flattened to one axis of memory. Tensors between nodes are flat whatever it
+// says, so it only reaches the programs that LegalizeOps makes.
+typedef struct AxisSeparators {
+  int count, input_count;
+  int64_t result[TE_MAX_RANK], input[TE_MAX_RANK];
+} AxisSeparators;
+
 typedef struct Rewrite {
   const Layout *layout;
   bool pads;
   double pad_value;
+  const AxisSeparators *separators; // NULL: none
 } Rewrite;
 // Reads the rewrite that a node makes of its only input, off the node's definition or program: each
 // element of the input is an element of the result, at an index that is a layout of the input's
 // index. False for other nodes.
 bool node_rewrite(Context *context, const Node *node, Rewrite *rewrite);
+
+const AxisSeparators *separators_new(Context *context, AxisSeparators separators); // NULL: none
 
 // The layout that undoes the rewrite of a node, on the shape of its result. NULL: the node is no
 // rewrite, or it pads.
@@ -57,7 +68,9 @@ Value *insert_rewrite(Insertion *insertion, Value *value, const Rewrite *rewrite
 // Does insert_inverse insert operators for a tensor of this shape?
 bool layout_gives_back(Context *context, const Layout *layout, Expr *const *shape, int rank);
 // Inserts the operators that give back a value, of the shape of the layout, which `stored` has in
-// that layout. NULL, without a diagnostic and with nothing inserted, where there are none.
-Value *insert_inverse(Insertion *insertion, Value *stored, const Layout *layout);
+// that layout; the transform among them has the separators (NULL: none). NULL, without a diagnostic
+// and with nothing inserted, where there are no such operators.
+Value *insert_inverse(Insertion *insertion, Value *stored, const Layout *layout,
+                      const AxisSeparators *separators);
 
 #endif

@@ -182,6 +182,18 @@ class Module:
         {"relax.add": add_in_blocks},
         {"relax.add": [blocks, tir.IndexMap.from_func(lambda c: (c // 4, c % 4)), blocks]})(module)
     assert "cls.add_in_blocks" in altered.script() and rewrites(altered) == 3
+    separated = tir.IndexMap.from_func_with_separators(
+        lambda c: (c // 4, tir.IndexMap.AXIS_SEPARATOR, c % 4))
+    altered = relax.transform.AlterOpImpl(
+        {"relax.add": add_in_blocks}, {"relax.add": [None, separated, None]},
+        {"relax.add": [[], separated[1], []]}, {"relax.add": None})
+    with pytest.raises(pleat.PleatError, match="in this layout is not the tensor A"):
+        altered(module)
+    altered = relax.transform.AlterOpImpl(
+        {"relax.add": add_in_blocks}, {"relax.add": [blocks, separated, blocks]},
+        {"relax.add": [[2], separated[1], []]}, {"relax.add": [[], [], [2]]})(module).script()
+    assert [altered.count(f" axis_separators=[{i}]") for i in (1, 2)] == [1, 1]
+    assert altered.count("input_axis_separators=[2]") == 1
 
 
 def test_suggested_layouts():

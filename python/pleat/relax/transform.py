@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over graph functions, with TVM's names and arguments where TVM has the pass. `passes()`
 lists them."""
-from pleat._library import PleatError, _lib, ffi
+from pleat._library import _lib, ffi
 from pleat.ir._module import Function, PrimFunc
 from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, pass_text, run_passes
 from pleat.relax.expr import Call
@@ -25,12 +25,6 @@ def passes():
 
 def _pass(name, **arguments):
     return Pass(name, lambda module, _: run_passes(module, pass_text(name, arguments)))
-
-
-def _refuse(name, **arguments):
-    for key, value in arguments.items():
-        if value:
-            raise PleatError(f"{name}: there is no argument '{key}' here")
 
 
 def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False):
@@ -143,16 +137,21 @@ def AlterOpImpl(op_impl_map, op_buffer_transforms, op_buffer_axis_separators=Non
     """Replaces programs that have the attribute "operator_name".
 
     op_impl_map: by this name the new program, or the name of one of the module
-    op_buffer_transforms: by this name the layouts of its parameters: functions or IndexMaps"""
-    _refuse("AlterOpImpl", op_buffer_axis_separators=op_buffer_axis_separators,
-            op_buffer_input_axis_separators=op_buffer_input_axis_separators)
+    op_buffer_transforms: by this name the layouts of its parameters: functions or IndexMaps, also as the
+        pair that IndexMap.from_func_with_separators gives
+    op_buffer_axis_separators: by this name, for each parameter, the axis separators of what the rewrite of
+        the parameter gives, and op_buffer_input_axis_separators those of what the rewrite reads"""
+    layouts = {key: [layout[0] if isinstance(layout, (tuple, list)) else layout for layout in layouts]
+               for key, layouts in op_buffer_transforms.items()}
 
     def run(module, context):
         module, names = module.clone(), {}
         for key, program in op_impl_map.items():
             names[key] = program if isinstance(program, str) else _added(module, program)
         return _pass("AlterOpImpl", op_impl_map=names,
-                     op_buffer_transforms=op_buffer_transforms)(module)
+                     op_buffer_transforms=layouts,
+                     op_buffer_axis_separators=op_buffer_axis_separators,
+                     op_buffer_input_axis_separators=op_buffer_input_axis_separators)(module)
     return Pass("AlterOpImpl", run)
 
 

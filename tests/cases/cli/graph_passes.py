@@ -30,6 +30,13 @@ class Module:
                 out[v0, v1, v2, v3] = arg[v0, v1 // 4, v2, v3, v1 % 4]
 
     @T.prim_func
+    def part(arg: T.Buffer((2, 3, 4), "float32"), out: T.Buffer((3, 7), "float32")):
+        for i0, i1 in T.grid(3, 7):
+            with T.block("part"):
+                v0, v1 = T.axis.remap("SS", [i0, i1])
+                out[v0, v1] = arg[v1 // 4, v0, v1 % 4]
+
+    @T.prim_func
     def crop(arg: T.Buffer((2, 8, 5, 3), "float32"), out: T.Buffer((2, 6, 5, 3), "float32")):
         for i0, i1, i2, i3 in T.grid(2, 6, 5, 3):
             with T.block("crop"):
@@ -100,7 +107,8 @@ class Module:
         a = R.call_tir(Module.turned, (x,), out_sinfo=R.Tensor((12,), "float32"))
         b = R.call_tir(Module.padded, (y,), out_sinfo=R.Tensor((2, 3, 4), "float32"))
         c = R.call_tir(Module.added, (x,), out_sinfo=R.Tensor((4, 3), "float32"))
-        return a, b, c
+        d = R.call_tir(Module.part, (R.exp(b),), out_sinfo=R.Tensor((3, 7), "float32"))
+        return a, b, c, d
 
     # "A relax.crop operation can always be folded into a prior relax.pad operation", and a pad into a
     # prior crop whose cropped value it has; both also where a layout_transform pads.
