@@ -329,6 +329,8 @@ typedef struct PleatRequest {
  *   "choices", "choices_left_out", "layouts_left_out"  how much was looked at
  *   "fusions_decided"  how many fusions were decided before layouts were planned; with any, or with
  *               something left out, "optimal" is false
+ *   "cost_own_kernels"  the price of a plan in which no library computes anything, 0 where none was
+ *               asked for
  *   "saved_by_bands"  by how many cycles less the kernels that run in bands of rows take; "cost"
  *               has these cycles, since bands are found when layouts have been planned
  *   "kernels"   the number of kernels
@@ -450,6 +452,7 @@ typedef struct PleatPlan {
   const char *text; /* as `pleat plan` prints it */
   int bilinear_count;
   const PleatPlanBilinear *const *bilinear;
+  double cycles_own_kernels; /* the price of a plan without PleatRequest.offload; 0: not planned */
 } PleatPlan;
 
 /* Plans a model, as pleat_plan does, and returns the plan as a struct. *plan is owned, and NULL

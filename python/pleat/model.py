@@ -120,6 +120,9 @@ def _shapes_text(shapes):
 
 
 def _spelling(layout):
+    if callable(layout):  # such as lambda n, c: [c, n]
+        from pleat.tir import IndexMap
+        layout = IndexMap.from_func_with_separators(layout)[0]
     return layout if isinstance(layout, str) else getattr(layout, "spelling", None) or str(layout)
 
 

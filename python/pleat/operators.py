@@ -34,7 +34,7 @@ class Operator:
             file has to declare the types
     ways:   a list of the ways in which the function can be called, or a function of the arguments
             and attributes that returns one: dictionaries with "inputs" and "outputs", lists of
-            layouts, where None is row-major, and "cycles", the price. Without any, all tensors are
+            layouts (texts, functions, IndexMaps or Layouts), where None is row-major, and "cycles", the price. Without any, all tensors are
             row-major. An exception in one of these functions is raised by the call that ran it"""
 
     def __init__(self, run, infer=None, ways=None):
@@ -113,7 +113,7 @@ def _layouts(layouts, count, what):
     from pleat.model import _spelling
     if layouts is None:
         return [None] * count
-    layouts = [layouts] if isinstance(layouts, str) else list(layouts)
+    layouts = list(layouts) if isinstance(layouts, (list, tuple)) else [layouts]
     if len(layouts) != count:
         raise ValueError(f"a way has {len(layouts)} layouts for {count} {what}")
     return [None if layout is None else _spelling(layout) for layout in layouts]

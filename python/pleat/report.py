@@ -98,7 +98,8 @@ class Plan(dict):
     kernels, rewrites, tensors: lists of PlanKernel, PlanRewrite and PlanTensor
     machine, policy: the processor level it was made for, and how layouts were chosen
     cycles: the price of a run; cycles_row_major: with every tensor row-major; cycles_optimal,
-            cycles_forward, cycles_backward: by each policy, 0 where not planned
+            cycles_forward, cycles_backward: by each policy, 0 where not planned; cycles_own_kernels:
+            without `offload`, 0 where it was not asked for
     lower_bound, gap, optimal: a bound below the price of every plan, the part of the price that
             may be above the best plan's, and whether it is proved that no plan is better
     cycles_saved_by_bands: by how many cycles less kernels take that run in bands of rows; the
@@ -110,7 +111,7 @@ class Plan(dict):
             read in place, and are not needed"""
 
     NUMBERS = ("cycles", "cycles_row_major", "cycles_optimal", "cycles_forward", "cycles_backward",
-               "lower_bound", "gap", "cycles_saved_by_bands", "choices", "choices_left_out",
+               "cycles_own_kernels", "lower_bound", "gap", "cycles_saved_by_bands", "choices", "choices_left_out",
                "layouts_left_out", "fusions_decided", "nodes_in_kernels", "nodes_folded",
                "nodes_in_place", "nodes_unused")
 

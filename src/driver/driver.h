@@ -120,6 +120,7 @@ typedef struct Program {
   TargetLoading *loading;       // compiles kernels that are then discarded; NULL: none are
   TargetReport target_report;   // of `loading`
   double plan_seconds, schedule_seconds, lower_seconds;
+  double cycles_own_kernels; // of a plan in which no library computes anything; 0: not planned
   int nodes_folded;
   Map folded;         // of fold.c: constant stages by their functions and inputs
   WordKey folded_key; // the one that is looked for

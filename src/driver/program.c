@@ -349,8 +349,21 @@ static Program *plan_only(Context *context, const GraphFunc *graph, const Compil
   return p->plan ? p : NULL;
 }
 
+// The price of a plan without the library, for comparison; 0: there is none.
+static double cycles_without_library(Context *context, const GraphFunc *graph,
+                                     const CompileOptions *options) {
+  CompileOptions own = *options;
+  own.offload = NULL;
+  int diags = context->diags.count, errors = context->error_count;
+  Program *p = plan_only(context, graph, &own);
+  diag_forget(context, diags, errors);
+  return p ? p->plan->cost : 0;
+}
+
 Program *program_plan(Context *context, const GraphFunc *graph, const CompileOptions *options) {
   Program *p = plan_only(context, graph, options);
+  if (p && options->offload)
+    p->cycles_own_kernels = cycles_without_library(context, graph, options);
   int64_t start = clock_now_ns();
   if (!p || !plan_schedule(p->plan)) return NULL;
   p->schedule_seconds = clock_seconds_since(start);

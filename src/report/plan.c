@@ -385,6 +385,7 @@ PlanReport plan_report_new(const Program *program, Arena *results) {
   add_tensors(&g);
   add_bilinear(&g);
   set_costs(&report.data, report.plan);
+  report.data.cycles_own_kernels = program->cycles_own_kernels;
   count_nodes(&report);
   return report;
 }
@@ -454,12 +455,13 @@ json_t *plan_report_json(const PleatPlan *plan) {
   for (int i = 0; i < plan->kernel_count; i++)
     json_array_append_new(kernels, kernel_json(plan->kernels[i], i));
   return json_pack(
-      "{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:f, s:I, s:I, s:I, s:I, s:i, s:o, s:o}",
+      "{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:f, s:I, s:I, s:I, s:I, s:i, s:o, s:o}",
       "rewrites", rewrites, "cost", plan->cycles, "cost_unplanned", plan->cycles_row_major,
       "cost_optimal", plan->cycles_optimal, "cost_forward", plan->cycles_forward, "cost_backward",
-      plan->cycles_backward, "lower_bound", plan->lower_bound, "optimal", plan->optimal,
-      "saved_by_bands", plan->cycles_saved_by_bands, "choices", (json_int_t)plan->choices,
-      "choices_left_out", (json_int_t)plan->choices_left_out, "layouts_left_out",
-      (json_int_t)plan->layouts_left_out, "fusions_decided", (json_int_t)plan->fusions_decided,
-      "kernels", plan->kernel_count, "joins", kernels, "bilinear", bilinear);
+      plan->cycles_backward, "cost_own_kernels", plan->cycles_own_kernels, "lower_bound",
+      plan->lower_bound, "optimal", plan->optimal, "saved_by_bands", plan->cycles_saved_by_bands,
+      "choices", (json_int_t)plan->choices, "choices_left_out", (json_int_t)plan->choices_left_out,
+      "layouts_left_out", (json_int_t)plan->layouts_left_out, "fusions_decided",
+      (json_int_t)plan->fusions_decided, "kernels", plan->kernel_count, "joins", kernels,
+      "bilinear", bilinear);
 }

@@ -73,7 +73,7 @@ def way(layout, cycles):
 
 @pytest.mark.parametrize("ways", [
     None, [way(None, 10)], [way("NHWC", 10)], [way("NCHW16c", 10), way("NHWC", 1e7)],
-    [way("NCHW4c", 10)], [way("n, c, h, w -> w, h, (c + h) % 13, n", 10)],
+    [way(lambda n, c, h, w: [n, h, w, c], 10)], [way("n, c, h, w -> w, h, (c + h) % 13, n", 10)],
     [{"inputs": ["NHWC"], "outputs": [None], "cycles": 5}, way("NCHW8c", 1e9)],
     [{"inputs": [None], "outputs": ["NCHW8c"]}],
 ])
@@ -435,7 +435,8 @@ def test_verify_and_reports():
     plan = model.plan()
     kernel = next(k for k in plan.kernels if "own" in k.operators)
     assert kernel.cycles == 1234 and kernel.function == f"{DOMAIN}::Scale"
-    assert f"called: 1 time '{DOMAIN}::Scale'" in str(plan)
+    assert f"called: 1 time '{DOMAIN}::Scale', from NHWC to NCHW: 1.2 k cycles\n" in str(plan)
+    assert not plan.cycles_own_kernels and plan["cost_own_kernels"] == 0
     assert "a function outside of the model" in next(
         k for k in plan.kernels if "first" in k.operators).because
     why = pleat.plan_tensor(between(), "u", operators={f"{DOMAIN}::Scale": op})
