@@ -56,6 +56,89 @@ static bool find_aliases(Schedule *schedule, const Stmt *at, Buffer *buffer, Ali
                                  buffer->name, why);
 }
 
+typedef struct ViewSearch {
+  const Buffer *buffer;
+  const MatchBuffer *found;
+} ViewSearch;
+
+static bool see_view(Visitor *visitor, Stmt *s) {
+  ViewSearch *search = visitor->env;
+  for (int i = 0; s->kind == STMT_BLOCK && i < s->as.block->match_count; i++)
+    if (s->as.block->matches[i].buffer == search->buffer) search->found = &s->as.block->matches[i];
+  return true;
+}
+
+// The statement that makes the buffer a view of another one; NULL where it is none.
+static const MatchBuffer *view_of(const Schedule *schedule, const Buffer *buffer) {
+  ViewSearch search = {buffer, NULL};
+  visit_stmt(&(Visitor){.env = &search, .enter_stmt = see_view}, schedule->func->body);
+  return search.found;
+}
+
+static Buffer *alias_named(Schedule *schedule, const Buffer *buffer, Str name) {
+  Aliases aliases = aliases_find(schedule->context, schedule->func, buffer);
+  for (int i = 0; i < aliases.found.count; i++)
+    if (!strcmp(aliases.found.items[i]->name, name)) return aliases.found.items[i];
+  return NULL;
+}
+
+// The buffer of that name over memory that the block accesses, perhaps by another name or through a
+// view; NULL when there is none.
+static Buffer *storage_named(Schedule *schedule, const Block *block, Str name) {
+  Buffer *found = buffer_named(block, name);
+  for (int i = 0; i < block->write_count && !found; i++)
+    found = alias_named(schedule, block->writes[i].buffer, name);
+  for (int i = 0; i < block->read_count && !found; i++)
+    found = alias_named(schedule, block->reads[i].buffer, name);
+  return found;
+}
+
+static bool views_all(const MatchBuffer *view) {
+  const Buffer *buffer = view->buffer, *source = view->source.buffer;
+  bool all = buffer->rank == source->rank && dtype_equal(buffer->type, source->type);
+  for (int d = 0; all && d < buffer->rank; d++)
+    all = expr_is_int(view->source.min[d], 0) && view->source.extent[d] == source->shape[d] &&
+          buffer->shape[d] == source->shape[d];
+  return all;
+}
+
+// Finds the buffer by which the layout changes, and its map: `buffer` itself; what it is a view of,
+// if it is a view of all of that; or another buffer over the same elements, to whose axes the other
+// buffers can be brought. NULL after a refusal.
+static Buffer *layout_owner(Schedule *schedule, const Stmt *at, Buffer *buffer,
+                            const IndexMap **map) {
+  Context *context = schedule->context;
+  const MatchBuffer *view;
+  while ((view = view_of(schedule, buffer)) && views_all(view)) buffer = view->source.buffer;
+  if (view) {
+    const Buffer *source = view->source.buffer;
+    for (const MatchBuffer *next; (next = view_of(schedule, source));) source = next->source.buffer;
+    schedule_refuse(schedule, at->pos,
+                    "the layout of '%s' cannot change: it is a view of a part of '%s'\n"
+                    "name '%s' in this step; the map then takes its indices, of which there are %d",
+                    buffer->name, source->name, source->name, source->rank);
+    return NULL;
+  }
+  PrimFunc *func = schedule->func;
+  Aliases aliases;
+  if (!aliases_find_resolved(context, &func, buffer, &aliases)) return buffer;
+  aliases = aliases_find(context, schedule->func, buffer);
+  for (int i = 0; i < aliases.found.count; i++) {
+    Buffer *other = aliases.found.items[i];
+    Aliases resolved;
+    const AliasPlace *place = other == buffer ? NULL : aliases_place(context, other, buffer);
+    if (!place || !aliases_place(context, buffer, other)) continue;
+    func = schedule->func;
+    if (aliases_find_resolved(context, &func, other, &resolved)) continue;
+    const IndexMap *in_buffer =
+        index_map_from_exprs(context, place->vars, other->rank, place->index, buffer->rank, true);
+    if (!in_buffer || (*map)->input_count != buffer->rank) continue;
+    *map = index_map_compose(context, *map, in_buffer);
+    return other;
+  }
+  return buffer;
+}
+
 // ---- Layouts ---------------------------------------------------------------------------------
 
 const LayoutExpr **buffer_layout_shape(Schedule *schedule, SourcePos pos, const Buffer *buffer) {
@@ -444,11 +527,12 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
                            "fill='%s' says how pad_value is written, but there is no pad_value",
                            way->as.s);
   Aliases aliases;
+  if (!(buffer = layout_owner(schedule, at, buffer, &map))) return false;
   if (!find_aliases(schedule, at, buffer, &aliases)) return false;
   const Layout *on_buffer = layout_on_buffer(schedule, at, buffer, map);
   if (!on_buffer) return false;
-  Relaid relaid = {buffer, on_buffer, buffer_named(at->as.block, buffer->name) == buffer,
-                   schedule->func, NULL};
+  bool named = storage_named(schedule, at->as.block, buffer->name) == buffer;
+  Relaid relaid = {buffer, on_buffer, named, schedule->func, NULL};
   WriterArray writers = {0};
   find_writers(schedule, buffer, &writers);
   Map buffers = map_new(&context->arena);
@@ -478,7 +562,10 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
 
 bool schedule_find_buffer(Schedule *schedule, const StepCall *call, Path *path, Buffer **out) {
   if (!schedule_find_block(schedule, call->args[0].as.block, path)) return false;
-  *out = schedule_find_slot(schedule, path_end(path), &call->args[1]);
+  const StepValue *slot = &call->args[1];
+  const Block *block = path_end(path)->as.block;
+  *out = slot->kind == VALUE_STRING ? storage_named(schedule, block, slot->as.s) : NULL;
+  if (!*out) *out = schedule_find_slot(schedule, path_end(path), slot);
   return *out != NULL;
 }
 
