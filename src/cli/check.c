@@ -26,8 +26,10 @@ static bool check_graph(Checked *c, GraphFunc *graph) {
   bool first = !c->model.graph; // the sizes of the options are for the first graph function
   if (first) c->model.graph = graph;
   c->model.node_count += graph->nodes.count;
-  return (!first || model_bind_sizes(c->cli, c->options, graph, false)) &&
-         graph_infer(c->cli->context, graph);
+  bool fits = (!first || model_bind_sizes(c->cli, c->options, graph, false)) &&
+              graph_infer(c->cli->context, graph);
+  if (fits && !first) stage_graph_new(c->cli->context, graph); // finds the errors of compiling
+  return fits;
 }
 
 // Refuses sizes where they have no effect, because tensor programs are checked for every size.

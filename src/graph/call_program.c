@@ -2,6 +2,8 @@
 // Binds a tensor program to the tensors of one call, and makes stages of it.
 #include "graph/call_program.h"
 
+#include "arith/arith.h"
+
 // ---- The program for the shapes of a call
 
 typedef struct CallBinding {
@@ -76,13 +78,17 @@ static void take_factors(CallBinding *b, int param) {
     take_factor(b, buffer->shape[d], value_of(b->node, param)->shape[d]);
 }
 
+// Sizes that are not known may be equal, unless their difference is another number than 0.
 static bool check_param(const CallBinding *b, const PrimFunc *func, int param) {
   const Value *value = value_of(b->node, param);
+  Analyzer *analyzer = analyzer_new(b->context);
   for (int d = 0; d < value->rank; d++) {
-    int64_t has, given;
-    bool known =
-        expr_as_int(func->buffers[param]->shape[d], &has) && expr_as_int(value->shape[d], &given);
-    if (known && has != given) return refuse(b, param, "which does not fit the other tensors");
+    int64_t more;
+    Expr *has = expr_cast(b->context, DTYPE_INT64, func->buffers[param]->shape[d]);
+    Expr *given = expr_cast(b->context, DTYPE_INT64, value->shape[d]);
+    Expr *difference = analyzer_simplify(analyzer, expr_sub(b->context, given, has));
+    if (expr_as_int(difference, &more) && more)
+      return refuse(b, param, "which does not fit the other tensors");
   }
   return true;
 }
