@@ -33,6 +33,7 @@ nd = Lazy("pleat.nd")
 
 DEVICES = ("opencl", "cuda")
 TARGETS = ("llvm", "c", *DEVICES)
+CODE_OF = {"llvm": "ll", "c": "c", "opencl": "cl", "cuda": "cu"}  # the ending of files of code
 LOADED = (".pleat", ".so", ".o")  # files that have what load_module reads; it comes through a linker
 SCALARS = "depend on values that only a run has"  # a message of driver/kernel_program.c
 UNKNOWN_EXTENT = re.compile(r"the extent of axis \d+ of .* is not given")  # interp/compare.c: of scalar arguments
@@ -535,13 +536,7 @@ class Module:
     def get_source(self, fmt=None):
         """The code of the module as text: "c", "ll" (LLVM), "s" or "asm" (assembler), "cl" (OpenCL), "cu" (CUDA), "ptx"
         (which NVRTC makes), or "py" (TVMScript); None: that of the target."""
-        from pleat.model import write
-        ending = {"asm": "s"}.get(fmt, fmt) or \
-            {"llvm": "ll", "c": "c", "opencl": "cl", "cuda": "cu"}[self.target]
-        with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
-            path = pathlib.Path(folder) / f"module.{ending}"
-            write(self._source.encode(), path, func="", **self._options)
-            return path.read_text()
+        return _source_of(self._source.encode(), {"asm": "s"}.get(fmt, fmt) or CODE_OF[self.target], self._options)
 
     inspect_source = get_source
 
@@ -779,6 +774,15 @@ def _function(module, name, node, calls, options, at_once, calls_python, origins
     return HostFunction(name, _parameters(node), compiled, _result(node))
 
 
+def _source_of(model, ending, options):
+    """The code of a module, or of its text as bytes, as a file with this ending has it."""
+    from pleat.model import write
+    with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
+        path = pathlib.Path(folder) / f"module.{ending}"
+        write(model, path, func="", **options)
+        return path.read_text()
+
+
 def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quick=False, cache=True,
           unchecked=False, pipeline="default", tir_pipeline="default"):
     """Compiles the tensor programs of an IRModule, or a PrimFunc, for this machine; or a te.Schedule
@@ -818,8 +822,12 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
                "quick": quick, "cache": cache, "unchecked": unchecked}
     if target in DEVICES:
         options["target"] = target
-    functions = _functions(text, options, target != "cuda", mod._handle)
-    module = Module(functions, text, target, options)
-    if target == "cuda":
-        module.get_source()  # refuses what the target cannot take
-    return module
+    try:
+        functions = _functions(text, options, target != "cuda", mod._handle)
+        if target == "cuda":
+            _source_of(mod, "cu", options)  # refuses what the target cannot take
+    except PleatError:
+        if target != "cuda":
+            _source_of(mod, CODE_OF[target], options)  # names this target, and places in kernels
+        raise
+    return Module(functions, text, target, options)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds where the statements in the lines of a printed module came from.
+// Finds where the statements and buffers in the lines of a printed module came from.
 #include "api/tir.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static const char *end_of_line(Text *text, int line) {
   return at ? at : text_string(text) + text->size;
 }
 
-// The last function or statement that begins in the line or before it.
+// The last function, buffer or statement that begins in the line or before it.
 static const ScriptPlace *place_before(const ScriptPlaces *places, size_t end) {
   const ScriptPlace *found = NULL;
   for (int i = 0; i < places->count && places->items[i].offset < end; i++)

@@ -96,6 +96,7 @@ static void print_regions(Printer *printer, const char *name, const Region *regi
 
 static void print_allocations(Printer *printer, const Block *block) {
   for (int i = 0; i < block->alloc_count; i++) {
+    printer_note_place(printer, block->allocs[i]->pos);
     printer_line(printer);
     Str name = printer_define_buffer(printer, block->allocs[i]);
     text_printf(printer->out, "%s = T.%salloc_buffer(", name,
@@ -109,6 +110,7 @@ static void print_matches(Printer *printer, const Block *block) {
   for (int i = 0; i < block->match_count; i++) {
     const MatchBuffer *match = &block->matches[i];
     print_free_vars(printer, match->buffer);
+    printer_note_place(printer, match->buffer->pos);
     printer_line(printer);
     text_printf(printer->out, "%s = T.match_buffer(",
                 printer_define_buffer(printer, match->buffer));
@@ -247,6 +249,7 @@ static void print_matched_params(Printer *printer, const PrimFunc *func) {
     const Buffer *buffer = func->buffers[i];
     if (!buffer || printer_knows(printer, buffer)) continue;
     print_free_vars(printer, buffer);
+    printer_note_place(printer, buffer->pos);
     printer_line(printer);
     text_printf(printer->out, "%s = T.match_buffer(%s, ", printer_define_buffer(printer, buffer),
                 printer_name(printer, func->params[i], func->params[i]->as.var->name));

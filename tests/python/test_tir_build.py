@@ -506,6 +506,28 @@ def test_what_cannot_be_compiled_is_refused_at_its_line(made):
     assert f"| {'        '}{text}\n" in str(caught.value) and caught.value.messages[0].file == __file__
 
 
+@T.prim_func
+def textured(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
+    X = T.alloc_buffer((8, 4), "float32", scope="global.texture", axis_separators=[1])
+    for i, j in T.grid(8, 4):
+        with T.block("X"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            X[vi, vj] = A[vi, vj]
+    for i, j in T.grid(8, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = X[vi, vj]
+
+
+@pytest.mark.parametrize("target", ["llvm", "c", "cuda"])
+def test_memory_that_a_target_does_not_have_is_refused_by_the_names_of_both(target):
+    what = "X needs memory of rank 2 and scope 'global.texture', which target {} does not have"
+    place = place_of("X = T.alloc_buffer((8, 4), \"float32\", scope=\"global.texture\", axis_separators=[1])")
+    place = place.replace(":5:", ":9:")  # of the declaration, without the name
+    with pytest.raises(pleat.PleatError, match=place + what.format(target)):
+        pleat.build(textured, target=target, cache=False)
+
+
 def test_errors_of_runs_are_at_their_lines():
     run = pleat.build(gather, cache=False)
     table, index = np.zeros(5, "float32"), np.full(3, 7, "int32")
