@@ -445,13 +445,28 @@ static const Path *last_reader(Schedule *schedule, const Caching *c) {
   return last;
 }
 
-// The name of a loop of no iterations around the block, which then writes nothing; NULL where there
-// is none.
-static const char *empty_loop(const Path *path) {
+// True when the iterations of the loop only differ in variables of a reduction, whose init is also
+// stored where it has no elements.
+static bool only_reduces(const Block *block, const Expr *var) {
+  bool reduces = false;
+  for (int i = 0; i < block->var_count; i++) {
+    if (!expr_uses(block->vars[i].binding, var)) continue;
+    if (block->vars[i].kind != ITER_REDUCTION) return false;
+    reduces = true;
+  }
+  return reduces && block->init && block_is_reduction(block);
+}
+
+// The name of a loop of no iterations around the block, which then writes nothing of a buffer that
+// has elements; NULL where there is none.
+static const char *empty_loop(const Path *path, const Buffer *buffer) {
   int64_t extent;
+  for (int d = 0; d < buffer->rank; d++)
+    if (expr_is_int(buffer->shape[d], 0)) return NULL;
   for (int i = 0; i < path->count; i++) {
     const Stmt *s = path->items[i];
-    if (s->kind == STMT_FOR && expr_as_int(s->as.loop.extent, &extent) && extent < 1)
+    if (s->kind == STMT_FOR && expr_as_int(s->as.loop.extent, &extent) && extent < 1 &&
+        !only_reduces(path_end(path)->as.block, s->as.loop.var))
       return loop_name(s);
   }
   return NULL;
@@ -463,7 +478,7 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   Region box;
   if (!caching_begin(schedule, call, true, &c) || !readers_follow(schedule, &c)) return false;
   Buffer *buffer = c.buffer;
-  if ((who = empty_loop(&c.path)))
+  if ((who = empty_loop(&c.path, buffer)))
     return schedule_refuse(schedule, c.at->pos,
                            "block '%s' writes nothing of '%s', since loop '%s' has no iterations",
                            c.at->as.block->name, buffer->name, who);

@@ -458,15 +458,19 @@ static void test_caches(void **state) {
   made(conv, "sch.cache_read('conv', 0, 'local')\nsch.set_scope('conv', 0, 'local')\n");
   refused(matmul, "sch.set_scope('C', 0, 'local')\n", "use cache_write");
   refused(matmul, "sch.cache_read('C', 2, 'local')\n", "no number 2");
-  refused(HEAD "def f(A: T.Buffer((3, 5), 'float32'), B: T.Buffer((3,), 'float32')):\n"
-               "    for i, k in T.grid(3, 0):\n"
-               "        with T.block('B'):\n"
-               "            vi, vk = T.axis.remap('SR', [i, k])\n"
-               "            with T.init():\n"
-               "                B[vi] = T.float32(0)\n"
-               "            B[vi] = B[vi] + A[vi, vk]\n",
-          "sch.cache_write('B', 0, 'local')\n",
-          "writes nothing of 'B', since loop 'k' has no iterations");
+#define ROWS(extents, elements)                                                                    \
+  HEAD "def f(A: T.Buffer((3, 5), 'float32'), B: T.Buffer((" #elements ",), 'float32')):\n"        \
+       "    for i, k in T.grid(" extents "):\n"                                                    \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vk = T.axis.remap('SR', [i, k])\n"                                         \
+       "            with T.init():\n"                                                              \
+       "                B[vi] = T.float32(0)\n"                                                    \
+       "            B[vi] = B[vi] + A[vi, vk]\n"
+  made(ROWS("3, 0", 3), "sch.cache_write('B', 0, 'local')\n");
+  made(ROWS("0, 5", 0), "sch.cache_write('B', 0, 'local')\n");
+  refused(ROWS("0, 5", 3), "sch.cache_write('B', 0, 'local')\n",
+          "writes nothing of 'B', since loop 'i' has no iterations");
+#undef ROWS
   refused(matmul, "sch.cache_write('C', 0, 'locl')\n", "did you mean 'local'");
 }
 
