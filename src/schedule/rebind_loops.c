@@ -272,6 +272,23 @@ static DType index_type(const Rebinding *rebinding) {
   return rebinding->count ? type : DTYPE_INT32;
 }
 
+// A layout with an inverse that the block may use: where variables have no values, one in which
+// they have many, since on no elements all inverses agree. NULL where that does not fit the map.
+static const Layout *invertible(const Rebinding *rebinding, const Layout *layout) {
+  enum { MANY = 1 << 20 };
+  Context *context = rebinding->schedule->context;
+  Expr **extents = arena_array(&context->arena, Expr *, rebinding->count);
+  bool is_empty = false;
+  for (int k = 0; k < rebinding->count; k++) {
+    extents[k] = rebinding->block->vars[rebinding->chosen[k]].extent;
+    if (!expr_is_int(extents[k], 0)) continue;
+    is_empty = true;
+    extents[k] = expr_int(context, extents[k]->type, MANY);
+  }
+  return is_empty ? layout_of_extents(rebinding->schedule, layout->map, extents, (SourcePos){0})
+                  : layout;
+}
+
 bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why) {
   Context *context = rebinding->schedule->context;
   LayoutAnswer answer;
@@ -284,9 +301,8 @@ bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why)
     bool narrow = extent->type.bits < type.bits;
     rebinding->extents[i] = narrow ? expr_cast(context, type, extent) : extent;
   }
-  *why = "it runs for no values of these variables, all of which an inverse would make 0";
-  for (int i = 0; i < rebinding->new_count; i++)
-    if (expr_is_int(rebinding->extents[i], 0)) return false;
+  *why = "it runs for no values of these variables, and the map has no inverse for more of them";
+  if (!(layout = invertible(rebinding, layout))) return false;
   rebind_names(rebinding, layout->map);
   rebinding->logical = arena_array(&context->arena, Expr *, rebinding->count);
   if (!layout_inverse_exprs(context, layout, rebinding->new_vars, &symbols, rebinding->logical,

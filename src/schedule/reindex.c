@@ -228,6 +228,8 @@ static bool stays_inside(const Reindexing *r) {
   Context *context = r->schedule->context;
   Analyzer *analyzer = path_analyzer(r->schedule, &r->path, r->top);
   block_bind_domain(analyzer, r->block);
+  for (int i = 0; i < r->block->var_count; i++)
+    if (expr_is_int(r->block->vars[i].extent, 0)) return true; // it reads nothing
   for (int i = 0; i < r->buffer->rank; i++)
     if (!analyzer_prove_within(analyzer, r->point[i], expr_index(context, 0),
                                r->buffer->shape[i]) ||

@@ -120,9 +120,8 @@ static bool tile_begin(Schedule *schedule, const StepCall *call, TileChoice *til
   const Stmt *loop = path_end(&path);
   int64_t count = call->args[1].as.i;
   *tile = (TileChoice){schedule, (int)count, loop_const_extent(loop), {0}};
-  if (count >= 1 && count <= MOST_TILES && tile->extent != 0) return true;
-  return schedule_refuse(schedule, loop->pos,
-                         "loop '%s' is tiled into 1 to %d factors, and has iterations",
+  if (count >= 1 && count <= MOST_TILES) return true;
+  return schedule_refuse(schedule, loop->pos, "loop '%s' is tiled into 1 to %d factors",
                          loop_name(loop), MOST_TILES);
 }
 
@@ -142,7 +141,7 @@ static bool take_decision(TileChoice *tile, const StepValue *decision) {
                                    "the decision is a list of %d positive factors", tile->count);
 }
 
-// Without a constant extent, the first factor is what the others leave.
+// Without a constant extent, or with no iterations, the first factor is what the others leave.
 static bool leave_open(TileChoice *tile) {
   for (int i = 0; i < tile->count; i++) tile->factors[i] = i ? 1 : -1;
   return true;
@@ -172,7 +171,7 @@ bool step_sample_perfect_tile(Schedule *schedule, StepCall *call) {
   int64_t most = value_int_or(&call->args[2], 16);
   StepValue *decision = &call->args[3];
   if (!tile_begin(schedule, call, &tile)) return false;
-  if (tile.extent < 0)
+  if (tile.extent < 1)
     leave_open(&tile);
   else if (decision->kind == VALUE_NONE)
     draw_perfect(&tile, most);
@@ -204,7 +203,7 @@ bool step_sample_partitioned_tile(Schedule *schedule, StepCall *call) {
     return schedule_refuse(schedule, schedule->func->pos,
                            "partition_pos is the number of a factor, and innerpart_factor is "
                            "positive");
-  if (tile.extent < 0 || tile.extent % inner)
+  if (tile.extent < 1 || tile.extent % inner)
     leave_open(&tile);
   else if (decision->kind == VALUE_NONE)
     draw_partitioned(&tile, (int)position, inner);

@@ -468,6 +468,19 @@ static void test_caches(void **state) {
        "            B[vi] = B[vi] + A[vi, vk]\n"
   made(ROWS("3, 0", 3), "sch.cache_write('B', 0, 'local')\n");
   made(ROWS("0, 5", 0), "sch.cache_write('B', 0, 'local')\n");
+  made(ROWS("3, 0", 3), "sch.reindex('B', ('read', 0))\n");
+  made(ROWS("3, 0", 3), "sch.reindex_cache_read('B', 0, 'local', lambda i, k: [k, i])\n");
+  made(ROWS("3, 0", 3),
+       "sch.transform_block_layout('B', lambda i, k: [i // 2, k // 4, i % 2, k % 4])\n");
+  made(ROWS("0, 5", 0), "sch.transform_block_layout('B', lambda i, k: [k, i])\n");
+  made(ROWS("3, 0", 3),
+       "i, k = sch.get_loops('B')\n"
+       "f = sch.sample_perfect_tile(k, n=3)\n"
+       "sch.split(k, f)\n"
+       "g = sch.sample_partitioned_tile(i, n=2, partition_pos=1, innerpart_factor=3)\n"
+       "sch.split(i, g)\n");
+  refused(ROWS("3, 0", 3), "sch.transform_block_layout('B', lambda i, k: [i + k])\n", "mixes");
+  refused(ROWS("0, 5", 0), "sch.transform_block_layout('B', lambda i, k: [i, i + k])\n", "mixes");
   refused(ROWS("0, 5", 3), "sch.cache_write('B', 0, 'local')\n",
           "writes nothing of 'B', since loop 'i' has no iterations");
 #undef ROWS
@@ -592,7 +605,8 @@ static void test_blocks_without_points(void **state) {
                            "        with T.block('C'):\n"
                            "            vi = T.axis.spatial(0, i)\n"
                            "            C[vi] = A[vi + 7]\n";
-  refused(empty, "sch.transform_block_layout('C', lambda i: [i])\n", "it runs for no values");
+  made(empty, "sch.transform_block_layout('C', lambda i: [i // 4, i % 4])\n");
+  refused(empty, "sch.transform_block_layout('C', lambda i: [i % 4])\n", "no proved inverse");
   made(empty, "sch.reindex('C', ('write', 0))\n");
 }
 
