@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes statements as C. Registers become variables, and above a store stands the logical access
-// it came from:
-//     // C[n, k, h, w] = ... A[n, c, h, w] ...
+// Writes statements as C. Registers become variables, and above a statement stand the logical
+// accesses that it came from:
+//     // C[n, k, h, w] <- A[n, c, h, w]
 #include "target/c/emit.h"
 
 #include "script/script.h"
@@ -14,14 +14,25 @@ static void begin_statement(CEmit *emit) {
 
 // ---- Comments ----------------------------------------------------------------------------------
 
-static void comment_store(CEmit *emit, const Stmt *s) {
-  if (!emit->module->comments) return;
+// The length of the part of a list of accesses that goes into one line, which ends behind a comma
+// where it is not the last one.
+static int line_length(const char *accesses, int width) {
+  int length = (int)strlen(accesses), cut = 0;
+  if (length <= width) return length;
+  for (int i = 2; i < length && (i <= width || !cut); i++)
+    if (!strncmp(accesses + i - 2, "], ", 3)) cut = i;
+  return cut ? cut : length;
+}
+
+static void comment_accesses(CEmit *emit, const Stmt *s) {
+  if (!emit->module->comments || s->kind == STMT_ASSERT) return;
   const char *accesses = script_logical_text(emit->context, s);
-  if (!*accesses) return;
-  const char *text = arena_printf(emit->arena, "// %s", accesses);
-  int width = COMMENT_WIDTH - 2 * emit->depth;
-  bool fits = (int)strlen(text) <= width || width < 20;
-  c_line(emit, "%.*s%s", fits ? (int)strlen(text) : width, text, fits ? "" : " ...");
+  int width = MAX_OF(COMMENT_WIDTH - 3 - 2 * emit->depth, 20);
+  for (const char *indent = ""; *accesses; indent = "  ") {
+    int length = line_length(accesses, width - (int)strlen(indent));
+    c_line(emit, "// %s%.*s", indent, length, accesses);
+    accesses += length + (accesses[length] == ' ');
+  }
 }
 
 // ---- Loops -------------------------------------------------------------------------------------
@@ -62,6 +73,7 @@ static void emit_for(CEmit *emit, const Stmt *s) {
   c_forget(emit, mark);
   emit->depth++;
   bool ends = lower_loop_ends(s) && !(constant && extent == 1);
+  if (ends) comment_accesses(emit, s->as.loop.body);
   if (ends) break_unless(emit, s->as.loop.body->as.branch.condition);
   c_stmt(emit, ends ? s->as.loop.body->as.branch.then_body : s->as.loop.body);
   if (constant && extent == 1 && !c_uses(emit->module, s->as.loop.body, var))
@@ -173,7 +185,6 @@ static void emit_store(CEmit *emit, const Stmt *s) {
   begin_statement(emit);
   for (int i = 0; i < s->as.store.rank; i++) c_count_uses(emit, s->as.store.indices[i]);
   c_count_uses(emit, s->as.store.value);
-  comment_store(emit, s);
   c_store(emit, s);
   c_forget(emit, mark);
 }
@@ -275,6 +286,7 @@ static void (*const emitters[])(CEmit *, const Stmt *) = {
 };
 
 void c_stmt(CEmit *emit, const Stmt *s) {
+  comment_accesses(emit, s);
   if (!emit->module->spelling->stmt || !emit->module->spelling->stmt(emit, s))
     emitters[s->kind](emit, s);
 }
