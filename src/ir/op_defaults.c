@@ -31,6 +31,7 @@ static const char *find_default(const char *op, const char *key, size_t length, 
 // Is the value this number, or a list of it?
 static bool is_number(const Expr *value, int64_t number) {
   if (value->op == EXPR_INT) return value->as.i == number;
+  if (value->op == EXPR_FLOAT) return value->as.f == (double)number;
   for (int i = 0; i < value->count; i++)
     if (!is_number(value->args[i], number)) return false;
   return value->op == EXPR_TUPLE && value->count > 0;
@@ -61,6 +62,7 @@ bool op_attribute_is_default(const Node *node, const char *key, const Expr *valu
     text = find_default(node->op, text + 1, size - 1, &size);
   }
   int64_t number = strtoll(text, &end, 10);
+  if (value->op == EXPR_NONE) return true; // None leaves an attribute out
   return end == text + size ? is_number(value, number)
                             : value->op == EXPR_STRING && is_text(text, size, value->as.s);
 }

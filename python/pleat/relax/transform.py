@@ -147,7 +147,7 @@ def AlterOpImpl(op_impl_map, op_buffer_transforms, op_buffer_axis_separators=Non
     def run(module, context):
         module, names = module.clone(), {}
         for key, program in op_impl_map.items():
-            names[key] = program if isinstance(program, str) else _added(module, program)
+            names[key] = program if isinstance(program, str) else _added(module, program, key)
         return _pass("AlterOpImpl", op_impl_map=names,
                      op_buffer_transforms=layouts,
                      op_buffer_axis_separators=op_buffer_axis_separators,
@@ -155,13 +155,14 @@ def AlterOpImpl(op_impl_map, op_buffer_transforms, op_buffer_axis_separators=Non
     return Pass("AlterOpImpl", run)
 
 
-def _added(module, program):
-    """Adds a program to a module under a name that is free; returns the name."""
+def _added(module, program, operator):
+    """Adds a program in place of those of an operator, whose program it is then; returns its name."""
     if not isinstance(program, PrimFunc):
         raise TypeError(f"expected a PrimFunc, not {type(program).__name__}")
-    name, number = program.__name__, 0
+    base = name = operator.replace(".", "_") + "_replacement"
+    number = 0
     while name in module:
         number += 1
-        name = f"{program.__name__}_{number}"
-    module[name] = program
+        name = f"{base}_{number}"
+    module[name] = program.without_attr("global_symbol").with_attr("operator_name", operator)
     return name
