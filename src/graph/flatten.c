@@ -647,6 +647,7 @@ static GraphTerm *param_term(GraphFlattening *f, Value *param, const GraphTerm *
   if (info && is_object_type(info)) return term_new(f->context, TERM_NAME, "R.Any");
   if (info && term_is(info, "R.Shape") && info->count == 1 && term_is_list(info->items[0]))
     return flatten_shape_param(f, info->items[0]);
+  if (info && flatten_is_size(info)) return flatten_size_param(f, info->items[0]);
   if (info && term_number_type(info, &param->type)) param->rank = 0; // a tensor without axes
   if (info && param->rank < 0) flatten_name_extents(f, param, info);
   if (!is_tuple) {

@@ -64,6 +64,9 @@ Value *flatten_as_tensor(GraphFlattening *f, const GraphTerm *term);
 bool flatten_shape(GraphFlattening *f, const Node *node, GraphTerm **shape);
 // Gives the sizes that R.Shape(["n", "m"]) names the extents of a shape.
 void flatten_name_sizes(GraphFlattening *f, const GraphTerm *shape, const GraphTerm *type);
+// Is this type R.Prim(value=…) of a size? A parameter of the type is no parameter afterwards.
+bool flatten_is_size(const GraphTerm *info);
+GraphTerm *flatten_size_param(GraphFlattening *f, GraphTerm *size);
 // A parameter of the type R.Shape(extents) is no parameter afterwards; its sizes are given.
 GraphTerm *flatten_shape_param(GraphFlattening *f, GraphTerm *extents);
 // Gives each extent of a parameter of the type R.Tensor(ndim=4) a size of its own, x.0, x.1, …

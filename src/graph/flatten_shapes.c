@@ -49,6 +49,16 @@ static const GraphTerm *extents_of(const GraphTerm *term) {
   return term_is_list(term) ? term : NULL;
 }
 
+bool flatten_is_size(const GraphTerm *info) {
+  const GraphTerm *item = term_is(info, "R.Prim") && info->count == 1 ? info->items[0] : NULL;
+  return item && item->kind == TERM_EXPR && item->e->op == EXPR_VAR;
+}
+
+GraphTerm *flatten_size_param(GraphFlattening *f, GraphTerm *size) {
+  array_push(&f->context->arena, &f->graph->sizes, size->e);
+  return size;
+}
+
 GraphTerm *flatten_shape_param(GraphFlattening *f, GraphTerm *extents) {
   for (int i = 0; i < extents->count; i++)
     if (extents->items[i]->e)

@@ -17,13 +17,37 @@ static void bind_new_names(Parser *parser, const PyNode *node) {
     if (node->items[i]) bind_new_names(parser, node->items[i]);
 }
 
-// The size of this name that a tensor of the same name hides; NULL: there is none.
+// The size that an integer is, n: R.Prim("int64"), which then has the type R.Prim(value="n"). NULL:
+// the value is no such number.
+static Expr *size_of_number(Parser *parser, Value *value) {
+  GraphTerm *info = value->info;
+  bool is_integer = info && info->kind == TERM_NAME && !strcmp(info->text, "T.int64");
+  bool is_prim = info && info->kind == TERM_CALL && !strcmp(info->text, "R.Prim");
+  if (!is_integer && (!is_prim || info->count != 1)) return NULL;
+  Expr *stated = is_prim && info->items[0]->kind == TERM_EXPR ? info->items[0]->e : NULL;
+  bool is_value = is_prim && info->keys && info->keys[0] && !strcmp(info->keys[0], "value");
+  if (is_value) return stated && stated->op == EXPR_VAR ? stated : NULL;
+  bool names_type = stated && stated->op == EXPR_STRING && !strcmp(stated->as.s, "int64");
+  if (!is_integer && !names_type) return NULL;
+  Context *context = parser->context;
+  Expr *size = expr_var(context, value->name, DTYPE_INT64);
+  GraphTerm **items = arena_array(&context->arena, GraphTerm *, 1);
+  Str *keys = arena_array(&context->arena, Str, 1);
+  items[0] = term_of_expr(parser, size, true);
+  keys[0] = str_intern(context, "value");
+  value->info = term_of_items(context, TERM_CALL, "R.Prim", items, keys, 1);
+  return size;
+}
+
+// The size of this name that a tensor of the same name hides, or that a number is; NULL: there is
+// none.
 static Expr *hidden_size(Parser *parser, const PyNode *node) {
   const Binding *binding = node->kind == PY_NAME ? parser_find(parser, node->text) : NULL;
   if (!binding || binding->kind != BOUND_VALUE) return NULL;
+  Value *value = binding->value;
   while (binding && binding->kind != BOUND_EXPR)
     binding = binding->hidden ? &parser->bindings.items[binding->hidden - 1] : NULL;
-  return binding ? binding->expr : NULL;
+  return binding ? binding->expr : size_of_number(parser, value);
 }
 
 static void bind_hidden_sizes(Parser *parser, const PyNode *node) {
@@ -51,8 +75,16 @@ static Expr *quoted_extent(Parser *parser, const PyNode *node) {
   return NULL;
 }
 
+static Expr *bare_extent(Parser *parser, const PyNode *node) {
+  int mark = parser_mark(parser);
+  bind_hidden_sizes(parser, node);
+  Expr *e = parse_value(parser, node);
+  parser_reset(parser, mark);
+  return e;
+}
+
 static Expr *extent(Parser *parser, const PyNode *item) {
-  Expr *e = item->kind == PY_STRING ? quoted_extent(parser, item) : parse_value(parser, item);
+  Expr *e = item->kind == PY_STRING ? quoted_extent(parser, item) : bare_extent(parser, item);
   int64_t number;
   if (!e) return NULL;
   if (!dtype_is_int(e->type)) {
@@ -151,6 +183,12 @@ static GraphTerm *type_argument(GraphParser *graph, const char *name, const PyNo
   return NULL;
 }
 
+// The size that R.Prim(value="n") names.
+static GraphTerm *size_term(Parser *parser, const PyNode *node) {
+  Expr *size = quoted_extent(parser, node);
+  return size ? term_of_expr(parser, size, true) : NULL;
+}
+
 // ---- Types of other values: x.ty
 
 const Value *graph_typed_value(Parser *parser, const PyNode *node) {
@@ -202,7 +240,9 @@ GraphTerm *graph_type_term(GraphParser *graph, const PyNode *node) {
     const PyNode *item = node->items[i];
     bool keyword = item->kind == PY_KEYWORD;
     keys[i - 1] = keyword ? item->text : NULL;
-    items[i - 1] = type_argument(graph, name, keyword ? item->items[0] : item);
+    const PyNode *argument = keyword ? item->items[0] : item;
+    bool is_size = keyword && !strcmp(item->text, "value") && argument->kind == PY_STRING;
+    items[i - 1] = is_size ? size_term(parser, argument) : type_argument(graph, name, argument);
     if (!items[i - 1]) return NULL;
   }
   return term_of_items(parser->context, TERM_CALL, name, items, keys, node->count - 1);

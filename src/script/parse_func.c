@@ -57,7 +57,7 @@ static Expr *scalar_param(Parser *parser, const PyNode *annotation, Str name) {
 static bool is_buffer_annotation(Parser *parser, const PyNode *annotation) {
   bool has_form = annotation->kind == PY_CALL || annotation->kind == PY_SUBSCRIPT;
   Str member = has_form ? parser_member(parser, annotation->items[0], DIALECT_TIR) : NULL;
-  return member && !strcmp(member, "Buffer");
+  return member && (!strcmp(member, "Buffer") || !strcmp(member, "buffer"));
 }
 
 // T.Tensor(shape, type), or R.Tensor

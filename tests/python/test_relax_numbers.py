@@ -18,16 +18,22 @@ def whole(x: R.Tensor((4,), "int64"), k: R.Prim(value=3)):
 @R.function
 def typed(x: R.Tensor((4,), "float32"), k: R.Prim(value=T.float32(2.5))):
     return R.multiply(x, k)
+
+@R.function
+def sized(n: R.Prim("int64"), k: T.int64, x: R.Tensor(["n"], "float32"), y: R.Tensor([n, "k"], "float32")):
+    return R.add(R.add(x, R.sum(y, axis=[1])), R.const(given))
 """
 
 
 def test_parameters_whose_values_are_stated():
-    module = pleat.script.from_source(GIVEN)
+    module = pleat.script.from_source(GIVEN, {"given": pleat.nd.array(np.float32([1.5]))})
     pleat.ir.assert_structural_equal(pleat.script.from_source(module.script()), module)
     x = np.arange(4)
     assert np.array_equal(pleat.compile(module, func="whole", cache=False)(x, np.int64(3)), 3 * x)
     got = pleat.compile(module, func="typed", cache=False)(x.astype("float32"), np.float32(2.5))
     assert np.array_equal(got, 2.5 * x)
+    got = pleat.compile(module, func="sized", cache=False)(np.ones(3, "float32"), np.ones((3, 4), "float32"))
+    assert np.array_equal(got, [6.5, 6.5, 6.5])
 
 
 SCRIPT = """

@@ -181,9 +181,8 @@ def _sequence_text(value):
 
 
 def _array_text(value):
-    """The text of a NumPy scalar, array or type; None for another value."""
-    kind = type(value)
-    if kind.__module__.partition(".")[0] not in ("numpy", "ml_dtypes"):
+    """The text of a NumPy scalar, array (a Tensor is one) or type; None for another value."""
+    if not any(kind.__module__.partition(".")[0] in ("numpy", "ml_dtypes") for kind in type(value).__mro__):
         if isinstance(value, type) and value.__module__.partition(".")[0] in ("numpy", "ml_dtypes"):
             return repr(value.__name__)
         return None

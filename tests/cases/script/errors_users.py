@@ -491,7 +491,7 @@ def typo(A: T.Buffer((8,), "int32"), output: T.Buffer((8,), "int32")):
 
 
 @T.prim_func
-def case(A: T.buffer((8,), "int32")):
+def case(A: T.bufer((8,), "int32")):
     A[0] = 1
 
 

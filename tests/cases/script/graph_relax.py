@@ -53,8 +53,12 @@ class Module:
     def helper(x: R.Tensor(("m", 4), "float32"), y: R.Prim(value=3)) -> R.Tensor(("m", 4), "float32"):
         return x
 
+    @R.function(private=True)
+    def sized(s: R.Prim("int64"), x: R.Tensor(["s", 4], "float32"), t: T.int64, k: R.Prim(value="t")) -> R.Tensor([s, "t"], "float32"):
+        return R.add(x, R.zeros(R.shape([s, 4]), "float32"))
+
     @T.prim_func
-    def scale(A: T.Buffer((30, 64), "float32"), B: T.Buffer((30, 64), "float32"), k: T.int64):
+    def scale(A: T.buffer((30, 64), "float32"), B: T.Buffer((30, 64), "float32"), k: T.int64):
         for i, j in T.grid(30, 64):
             with T.block("B"):
                 vi, vj = T.axis.remap("SS", [i, j])
