@@ -89,14 +89,16 @@ def test_layouts():
     sch.set_axis_separator("product", ("read", 1), [1])
     assert 'A: T.Buffer((7, 13), "float32")' in sch.func.script()
     # The buffer by its node, and by its number as in TVM 0.9.
-    others = [tir.Schedule(matmul) for _ in range(3)]
+    others = [tir.Schedule(matmul) for _ in range(4)]
     others[0].transform_layout("product", ("read", 0), lambda i, k: [k, i])
     others[1].transform_layout("product", others[1].get(others[1].get_block("product")).reads[0].buffer,
                                lambda i, k: [k, i])
     others[2].transform_layout("product", 0, "read", lambda i, k: [k, i])
+    others[3].transform_layout("product", buffer_index=0, buffer_index_type="read", index_map=lambda i, k: [k, i])
     for sch in others:
         product = sch.get_block("product")
         sch.set_axis_separator(product, *([0, "read"] if sch is others[2] else [("read", 0)]), [1])
+        sch.reindex(product, *([1, "read"] if sch is others[2] else [("read", 1)]))
         sch.cache_read(product, 0 if sch is others[0] else sch.get(product).reads[0].buffer, "global")
         assert sch.mod.script() == others[0].mod.script()
     with pytest.raises(ScheduleError, match="block 'relu' neither reads nor writes 'A_global'"):

@@ -380,8 +380,9 @@ class Schedule:
         keywords = {} if preserve_unit_iters else {"preserve_unit_iters": False}
         return self._apply("tensorize", (block_or_loop, tensor_intrin), keywords)
 
-    def transform_layout(self, block, buffer, index_map, pad_value=None, *, assume_injective_transform=False,
-                         rewrite_loops=False, fill=None):
+    def transform_layout(self, block, buffer=None, index_map=None, pad_value=None, *,
+                         assume_injective_transform=False, rewrite_loops=False, fill=None, buffer_index=None,
+                         buffer_index_type=None):
         """Stores a buffer of the block in another layout, and rewrites all its accesses. `pad_value` is what the
         padding holds: a number, or a function of the physical indices, or a map, that gives one. With
         rewrite_loops, and where padding is filled, loops that cover the buffer then cover its new shape. `fill`
@@ -389,18 +390,25 @@ class Schedule:
         it, or one "before" all accesses; otherwise the first of select, after and before that fits is taken. The
         caller fills the padding of an input, which the program states by T.assume: with "assume", or without
         rewrite_loops. The buffer may also be stated as in TVM 0.9, by its number and "read" or "write"."""
-        if isinstance(buffer, int) and index_map in ("read", "write"):
-            buffer, index_map, pad_value = (index_map, buffer), pad_value, None
+        buffer, rest = _older_slot(buffer, [index_map, pad_value], buffer_index, buffer_index_type)
+        index_map, pad_value = [*rest, None][:2]
         return self._apply("transform_layout", (block, buffer, index_map), {
             "pad_value": pad_value, "assume_injective_transform": assume_injective_transform,
             "rewrite_loops": rewrite_loops, "fill": fill})
 
-    def set_axis_separator(self, block, buffer, axis_separators, *separators):
+    def set_axis_separator(self, block, buffer=None, *separators, axis_separators=None, buffer_index=None,
+                           buffer_index_type=None):
         """Marks the axes of a buffer from which on those of the next physical axis begin. The buffer may also be
         stated as in TVM 0.9, by its number and "read" or "write"."""
-        if isinstance(buffer, int) and axis_separators in ("read", "write") and separators:
-            buffer, axis_separators, separators = (axis_separators, buffer), separators[0], separators[1:]
-        return self._apply("set_axis_separator", (block, buffer, axis_separators, *separators), {})
+        given = [*separators, *([] if axis_separators is None else [axis_separators])]
+        buffer, given = _older_slot(buffer, given, buffer_index, buffer_index_type)
+        return self._apply("set_axis_separator", (block, buffer, *given), {})
+
+    def reindex(self, block, buffer=None, *kind, buffer_index=None, buffer_index_type=None):
+        """Copies a buffer that the block reads or writes to one whose axes are the variables of the block. The
+        buffer may also be stated as in TVM 0.9, by its number and "read" or "write"."""
+        buffer, rest = _older_slot(buffer, list(kind), buffer_index, buffer_index_type)
+        return self._apply("reindex", (block, buffer, *rest), {})
 
     def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
         """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis,
@@ -518,6 +526,17 @@ class Schedule:
                 del self._nodes[old]
             self._nodes[key] = _annotated_nodes(self.mod[function])
         return self._nodes[key]
+
+
+def _older_slot(buffer, rest, index, kind):
+    """The buffer of a step, and the arguments behind it. TVM 0.9 states the number of the buffer and then, as
+    `kind` or as the first of the arguments, "read" or "write"."""
+    number = buffer if index is None else index
+    if not isinstance(number, int):
+        return buffer, rest
+    if kind is None and rest and isinstance(rest[0], str) and rest[0] in ("read", "write"):
+        kind, *rest = rest
+    return (buffer if kind is None else (kind, number)), rest
 
 
 def _row_of(access):
