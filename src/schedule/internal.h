@@ -306,6 +306,8 @@ void loop_drop_unit_iters(Schedule *schedule, LoopRef loop, const StepValue *kee
 bool loop_cut(Schedule *schedule, StepCall *call); // loop_partition with factors
 // True for a plain loop from 0 that the block's variable is bound to and whose extent it has.
 bool loop_is_variable(const Stmt *s, const BlockVar *v);
+// `body` for the iterations for which a condition holds: a predicate of its blocks, or an `if`.
+Stmt *stmt_only_where(Context *context, Stmt *body, Expr *condition);
 Stmt *loop_like(Context *context, const Stmt *loop, Expr *var, Expr *min, Expr *extent,
                 Stmt *body); // with the kind and annotations of `loop`
 // An analyzer with the facts that hold at items[depth]: of loops, block variables, lets and

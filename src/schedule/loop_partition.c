@@ -8,11 +8,16 @@
 // The order of the iterations does not change.
 #include "schedule/internal.h"
 
+// The iterations of a part for which the condition holds; NULL: all of them.
+typedef struct CutPart {
+  Expr *min, *extent, *condition; // in terms of the old loop's variable
+} CutPart;
+
 typedef struct Cut {
   Schedule *schedule;
   Path path; // to the loop
   const Stmt *loop;
-  int64_t *ends; // of each part, from the loop's start
+  CutPart *parts;
   int count;
   Str base;  // of the names of new blocks
   Map names; // the new blocks
@@ -40,28 +45,84 @@ static bool refuse_factors(Cut *c, const char *why) {
   return schedule_refuse(c->schedule, c->loop->pos, "loop '%s': %s", loop_name(c->loop), why);
 }
 
-// Sets the ends of the parts: None takes what the other factors leave, and without None a last part
-// does.
-static bool find_ends(Cut *c, const StepValue *factors) {
-  int64_t extent = loop_const_extent(c->loop), sum = 0, start;
-  int count = factors->as.list.count, open = -1;
+// Sizes of the parts, of which the open one is -1.
+typedef struct PartSizes {
+  int64_t *items;
+  int count, open;
+  int64_t sum; // of the others
+} PartSizes;
+
+// Reads the factors: None takes what the other factors leave, and without None a last part does.
+static bool read_sizes(Cut *c, const StepValue *factors, PartSizes *sizes) {
+  int count = factors->as.list.count;
   const StepValue *items = factors->as.list.items;
-  if (extent < 0 || !expr_as_int(c->loop->as.loop.min, &start))
-    return refuse_factors(c, "its start or extent is symbolic, so it cannot be cut by factors");
+  *sizes = (PartSizes){arena_array(&c->schedule->context->arena, int64_t, count + 1), count, -1, 0};
   for (int i = 0; i < count; i++) {
     bool none = items[i].kind == VALUE_NONE;
-    if (none && open >= 0) return refuse_factors(c, "only one factor may be None");
-    if (none) open = i;
+    if (none && sizes->open >= 0) return refuse_factors(c, "only one factor may be None");
+    if (none) sizes->open = i;
     if (!none && (items[i].kind != VALUE_INT || items[i].as.i < 1))
       return refuse_factors(c, "a factor is a positive integer or None");
-    if (!none && (sum += items[i].as.i) >= extent)
+    sizes->items[i] = none ? -1 : items[i].as.i;
+    if (!none && (items[i].as.i > INT32_MAX || (sizes->sum += items[i].as.i) > INT32_MAX))
       return refuse_factors(c, "the factors leave no iteration for the last part");
   }
-  c->count = count + (open < 0);
-  c->ends = arena_array(&c->schedule->context->arena, int64_t, c->count);
+  if (sizes->open < 0) sizes->open = sizes->count++;
+  return true;
+}
+
+// The size of the parts before the open one.
+static int64_t sum_before(const PartSizes *sizes) {
+  int64_t sum = 0;
+  for (int i = 0; i < sizes->open; i++) sum += sizes->items[i];
+  return sum;
+}
+
+// Part `i` of a loop whose extent is not known: the first parts take iterations before the last
+// ones do, and the open part is what they leave. `before` and `after` are the sizes of the parts on
+// the sides of the part.
+static CutPart open_part(const Cut *c, const PartSizes *sizes, int i, int64_t before,
+                         int64_t after) {
+  Context *context = c->schedule->context;
+  Expr *var = c->loop->as.loop.var, *start = c->loop->as.loop.min;
+  Expr *end = expr_add(context, start, c->loop->as.loop.extent);
+  Expr *first = expr_add(context, start, expr_int(context, var->type, before));
+  int64_t size = sizes->items[i];
+  if (i < sizes->open)
+    return (CutPart){first, expr_int(context, var->type, size), expr_lt(context, var, end)};
+  Expr *last = expr_sub(context, end, expr_int(context, var->type, after));
+  if (i == sizes->open) {
+    Expr *left = expr_sub(context, last, first);
+    return (CutPart){first, expr_binary(context, EXPR_MAX, left, expr_int(context, left->type, 0)),
+                     expr_lt(context, var, last)}; // from which bounds are proved
+  }
+  return (CutPart){expr_sub(context, last, expr_int(context, var->type, size)),
+                   expr_int(context, var->type, size), expr_binary(context, EXPR_GE, var, first)};
+}
+
+static bool find_parts(Cut *c, const StepValue *factors) {
+  Context *context = c->schedule->context;
+  PartSizes sizes;
+  Expr *start = c->loop->as.loop.min;
+  int64_t extent = loop_const_extent(c->loop), begin = 0, before = 0;
+  if (!read_sizes(c, factors, &sizes)) return false;
+  if (extent >= 0 && sizes.sum >= extent)
+    return refuse_factors(c, "the factors leave no iteration for the last part");
+  c->count = sizes.count;
+  c->parts = arena_array(&context->arena, CutPart, c->count);
+  Analyzer *analyzer = path_analyzer(c->schedule, &c->path, c->path.count - 1);
   for (int i = 0; i < c->count; i++) {
-    int64_t size = i == open || i == count ? extent - sum : items[i].as.i;
-    c->ends[i] = (i ? c->ends[i - 1] : start) + size;
+    int64_t size = i == sizes.open ? extent - sizes.sum : sizes.items[i];
+    bool is_last = i > sizes.open; // its condition names the first parts, not those between
+    int64_t after = sizes.sum - before - (i == sizes.open ? 0 : sizes.items[i]);
+    CutPart *part = &c->parts[i];
+    *part = extent < 0 ? open_part(c, &sizes, i, is_last ? sum_before(&sizes) : before, after)
+                       : (CutPart){expr_add(context, start, expr_int(context, start->type, begin)),
+                                   expr_int(context, start->type, size), NULL};
+    part->min = analyzer_simplify(analyzer, part->min);
+    part->extent = analyzer_simplify(analyzer, part->extent);
+    begin += size;
+    if (i != sizes.open) before += sizes.items[i];
   }
   return true;
 }
@@ -103,24 +164,22 @@ static Stmt *part_of_loop(Cut *c, int i) {
   Context *context = c->schedule->context;
   const Stmt *loop = c->loop;
   Expr *old = loop->as.loop.var;
-  int64_t start;
-  expr_as_int(loop->as.loop.min, &start);
-  int64_t begin = i ? c->ends[i - 1] : start;
+  const CutPart *range = &c->parts[i];
   PartNames part = {c, arena_printf(&context->arena, "%s%d", old->as.var->name, i)};
   Expr *var = expr_var(context, part.suffix, old->type);
   Map vars = map_new(&context->arena);
   map_put(&vars, old, var);
-  Stmt *body = stmt_renew(context, substitute_stmt(context, loop->as.loop.body, &vars, NULL));
+  Stmt *body = loop->as.loop.body;
+  if (range->condition) body = stmt_only_where(context, body, range->condition);
+  body = stmt_renew(context, substitute_stmt(context, body, &vars, NULL));
   Rewriter rewriter = {.context = context, .env = &part, .stmt = name_block};
-  Stmt *s =
-      loop_like(context, loop, var, expr_int(context, old->type, begin),
-                expr_int(context, old->type, c->ends[i] - begin), rewrite_stmt(&rewriter, body));
+  Stmt *s = loop_like(context, loop, var, range->min, range->extent, rewrite_stmt(&rewriter, body));
   return opaque_block(c, arena_printf(&context->arena, "%s_%s_partition", c->base, part.suffix), s);
 }
 
 // Narrows the domains of a new block's variables to the values that its part gives them, and the
-// regions of a block without variables to what the blocks inside access.
-static void narrow_domains(Schedule *schedule, BlockRef name) {
+// regions of a block without variables to what the blocks inside access, if the extent is known.
+static void narrow_domains(Schedule *schedule, BlockRef name, bool known) {
   Context *context = schedule->context;
   Path path;
   path_to_block(schedule, name, &path);
@@ -140,7 +199,28 @@ static void narrow_domains(Schedule *schedule, BlockRef name) {
     v->min = expr_int(context, v->min->type, low);
     v->extent = expr_int(context, v->extent->type, high - low + 1);
   }
-  path_replace_block(schedule, &path, copy->var_count ? copy : block_with_regions(context, copy));
+  bool keeps = copy->var_count || !known;
+  path_replace_block(schedule, &path, keeps ? copy : block_with_regions(context, copy));
+}
+
+// Proves that the variables of a new block stay in their domains, which is known of a part whose
+// extent is constant.
+static bool stays_in_domains(Schedule *schedule, BlockRef name) {
+  Path path;
+  path_to_block(schedule, name, &path);
+  const Block *block = path_end(&path)->as.block;
+  Analyzer *analyzer = path_analyzer(schedule, &path, path.count - 1);
+  if (!expr_reads_memory(block->predicate)) analyzer_assume(analyzer, block->predicate);
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    Expr *end = expr_add(schedule->context, v->min, v->extent);
+    if (!analyzer_prove_within(analyzer, v->binding, v->min, end))
+      return schedule_refuse(schedule, path_end(&path)->pos,
+                             "variable '%s' of block '%s' is not proved to stay in its domain; cut "
+                             "the loop before it is fused with others",
+                             v->var->as.var->name, name);
+  }
+  return true;
 }
 
 bool loop_cut(Schedule *schedule, StepCall *call) {
@@ -149,16 +229,21 @@ bool loop_cut(Schedule *schedule, StepCall *call) {
   if (!schedule_find_loop(schedule, call->args[0].as.loop, &c.path)) return false;
   c.loop = path_end(&c.path);
   if (!loop_is_plain(c.loop)) return refuse_decorated(schedule, c.loop);
-  if (!find_ends(&c, &call->args[1]) || !check_reductions(&c)) return false;
+  if (!find_parts(&c, &call->args[1]) || !check_reductions(&c)) return false;
   Stmt **parts = arena_array(&context->arena, Stmt *, c.count);
   for (int i = 0; i < c.count; i++) {
     parts[i] = part_of_loop(&c, i);
     step_result(schedule, call, value_loop(parts[i]->as.block->body->as.loop.var));
   }
   Str name = arena_printf(&context->arena, "%s_%s_common", c.base, loop_name(c.loop));
-  Stmt *common = opaque_block(&c, name, stmt_seq(context, parts, c.count));
+  Stmt *common = opaque_block(&c, name, (Stmt *)c.loop); // whose regions are those of all parts
+  common->as.block->body = stmt_seq(context, parts, c.count);
   schedule_set_body(schedule, path_replace(context, &c.path, c.path.count - 1, common));
-  for (int i = 0; i < c.names.count; i++) narrow_domains(schedule, c.names.entries[i].value);
+  bool known = loop_const_extent(c.loop) >= 0;
+  for (int i = 0; i < c.names.count; i++) {
+    narrow_domains(schedule, c.names.entries[i].value, known);
+    if (!known && !stays_in_domains(schedule, c.names.entries[i].value)) return false;
+  }
   for (int i = 0; i < c.count; i++)
     loop_drop_unit_iters(schedule, call->results.items[i].as.loop, &call->args[2]);
   return true;

@@ -139,12 +139,16 @@ static bool split_covers(Split *split, Analyzer *analyzer) {
       (long long)have, (long long)want, name);
 }
 
+typedef struct Exclusion {
+  Context *context;
+  Expr *condition;
+} Exclusion;
+
 static Stmt *block_also_where(void *env, Stmt *s) {
-  Split *split = env;
-  Context *context = split->schedule->context;
-  Block *copy = block_copy(context, s->as.block);
-  copy->predicate = condition_and(context, copy->predicate, split->in_range);
-  return stmt_with_block(context, s, copy);
+  Exclusion *only = env;
+  Block *copy = block_copy(only->context, s->as.block);
+  copy->predicate = condition_and(only->context, copy->predicate, only->condition);
+  return stmt_with_block(only->context, s, copy);
 }
 
 static bool find_memory(Visitor *visitor, Stmt *s) {
@@ -169,6 +173,12 @@ static bool reads_memory_first(Stmt *s) {
   return found;
 }
 
+Stmt *stmt_only_where(Context *context, Stmt *body, Expr *condition) {
+  if (stmt_has_loose_stores(body) || reads_memory_first(body))
+    return stmt_if(context, condition, body, NULL);
+  return stmt_map_blocks(context, body, block_also_where, &(Exclusion){context, condition});
+}
+
 // The body with the loop's variable replaced, and with points beyond the extent excluded.
 static Stmt *split_body(Split *split) {
   Context *context = split->schedule->context;
@@ -176,10 +186,7 @@ static Stmt *split_body(Split *split) {
   Expr *value = expr_add(context, split->loop->as.loop.min, split->value);
   map_put(&vars, split->loop->as.loop.var, value);
   Stmt *body = substitute_stmt(context, split->loop->as.loop.body, &vars, NULL);
-  if (!split->in_range) return body;
-  if (stmt_has_loose_stores(body) || reads_memory_first(body))
-    return stmt_if(context, split->in_range, body, NULL);
-  return stmt_map_blocks(context, body, block_also_where, split);
+  return split->in_range ? stmt_only_where(context, body, split->in_range) : body;
 }
 
 bool refuse_decorated(Schedule *schedule, const Stmt *loop) {

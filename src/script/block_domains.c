@@ -68,9 +68,38 @@ static bool runs(const DomainProof *proof, const Block *block) {
   return !proof->empty.count || (block->init && !used);
 }
 
+typedef struct ReducedSearch {
+  const Block *block;
+  bool reduces; // a variable occurs in the binding of a variable of the reduction
+} ReducedSearch;
+
+static bool find_reduced(Visitor *visitor, Expr *e) {
+  ReducedSearch *search = visitor->env;
+  for (int i = 0; e->op == EXPR_VAR && i < search->block->var_count; i++)
+    search->reduces |=
+        search->block->vars[i].kind != ITER_SPATIAL && expr_uses(search->block->vars[i].binding, e);
+  return true;
+}
+
+// Whether a part of the predicate never holds, so that neither the body nor the init runs.
+static bool never_holds(DomainProof *proof, const Block *block) {
+  Context *context = proof->context;
+  ExprArray conjuncts = {0};
+  expr_conjuncts(context, block->predicate, &conjuncts);
+  for (int i = 0; i < conjuncts.count; i++) {
+    ReducedSearch search = {block, false};
+    visit_expr(&(Visitor){.env = &search, .enter_expr = find_reduced}, conjuncts.items[i]);
+    if (block->init && search.reduces) continue;
+    if (analyzer_prove(proof->analyzer, expr_unary(context, EXPR_NOT, conjuncts.items[i])))
+      return true;
+  }
+  return false;
+}
+
 // The predicate holds when the bindings are evaluated. In the body, it may hold no longer where it
 // reads memory.
 static void prove_bindings(DomainProof *proof, const Block *block) {
+  if (never_holds(proof, block)) return;
   int mark = analyzer_mark(proof->analyzer);
   analyzer_assume(proof->analyzer, block->predicate);
   for (int i = 0; i < block->var_count && runs(proof, block); i++) {

@@ -186,3 +186,19 @@ def test_parts_of_fused_loops_of_sizes_are_apart(name):
         d = np.full_like(a, -1)
         run(a, d)
         assert np.array_equal(d[:4], a[:4] * 2) and (d[4] == -1).all()
+
+
+@pytest.mark.parametrize("rows, columns", [([2, None, 3], [None, 2]), ([2, 3], [4, None])])
+def test_parts_of_loops_of_sizes(rows, columns):
+    """The first parts take iterations before the last ones, of which there may be none."""
+    sch = tir.Schedule(of_two_sizes)
+    middle = sch.loop_partition(sch.get_loops("B")[1], rows)[1]
+    sch.loop_partition(sch.get_loops("D")[2], columns)
+    sch.parallel(middle)
+    assert pleat.script.from_source(sch.mod.script()).script() == sch.func.script()
+    built = pleat.build(sch.mod, cache=False, quick=True)
+    for n, m in [(0, 3), (1, 1), (4, 2), (5, 0), (7, 5)]:
+        a = np.arange(5 * n * m, dtype="float32").reshape(5, n, m)
+        d = np.full_like(a, 77)
+        built(a, d)
+        assert np.array_equal(d, (a + 1) * 2)

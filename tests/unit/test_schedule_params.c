@@ -118,6 +118,14 @@ static void test_partition_of_views(void **state) {
         "S = T.match_buffer(B[vi, vj], ()");
 }
 
+static const char open_sizes[] = HEAD "def f(a: T.handle, b: T.handle, n: T.int32, m: T.int32):\n"
+                                      "    A = T.match_buffer(a, (n, m), 'float32')\n"
+                                      "    B = T.match_buffer(b, (n, m), 'float32')\n"
+                                      "    for i, j in T.grid(n, m):\n"
+                                      "        with T.block('B'):\n"
+                                      "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                                      "            B[vi, vj] = A[vi, vj] * T.float32(2)\n";
+
 static void test_refused_partitions(void **state) {
   (void)state;
   refused(chain, LOOPS "sch.loop_partition(i, [6, 7])", "no iteration for the last part");
@@ -125,13 +133,8 @@ static void test_refused_partitions(void **state) {
   refused(chain, LOOPS "sch.loop_partition(i, [None, None])", "only one factor may be None");
   refused(chain, LOOPS "sch.loop_partition(i, [0, None])", "a positive integer or None");
   refused(chain, LOOPS "sch.parallel(i)\nsch.loop_partition(i, [1])", "do this step before");
-  refused(HEAD "def f(a: T.handle, n: T.int32):\n"
-               "    A = T.match_buffer(a, (n,))\n"
-               "    for i in range(n):\n"
-               "        with T.block('A'):\n"
-               "            vi = T.axis.spatial(n, i)\n"
-               "            A[vi] = T.float32(1)\n",
-          "i, = sch.get_loops('A')\nsch.loop_partition(i, [1])", "is symbolic");
+  refused(open_sizes, LOOPS "l = sch.fuse(i, j)\nsch.loop_partition(l, [1])",
+          "cut the loop before");
 }
 
 // Moves E and then D after C in its outer loop, D at the place that `index` says.
