@@ -246,16 +246,26 @@ static PyNode *tuple_length(Parser *parser, const PyNode *node) {
   return length;
 }
 
-// `a if flag else b` is one of the two where the condition is captured alone: T.int32 if wide else
-// T.int8, which Python cannot compute.
-static void choose(Parser *parser, PyNode **slot, const LambdaScope *scope) {
-  PyNode *condition = (*slot)->kind == PY_CONDITIONAL ? (*slot)->items[1] : NULL;
+static bool captures(const Parser *parser) {
+  return parser->capture && parser->capture->find;
+}
+
+// Does Python know all of an expression: are its names, if any, captured ones?
+static bool is_pythons(Parser *parser, const PyNode *node, const LambdaScope *scope) {
   Uses uses = {0};
-  if (condition) find_uses(parser, condition, scope, &uses);
-  if (!uses.captured || uses.own_names.count) return;
+  find_uses(parser, node, scope, &uses);
+  return !uses.own_names.count;
+}
+
+// `a if flag else b` is one of the two where Python knows the condition: T.int32 if wide else
+// T.int8, which Python cannot compute. Parameters of a macro have become their values then.
+static void choose(Parser *parser, PyNode **slot, const LambdaScope *scope) {
+  if ((*slot)->kind != PY_CONDITIONAL || !captures(parser)) return;
+  PyNode **condition = &(*slot)->items[1];
+  if (!is_pythons(parser, *condition, scope)) capture(parser, condition, scope, true);
   Text text = text_new(parser->arena);
   text_puts(&text, "bool(");
-  if (!py_print(condition, &text)) return;
+  if (!is_pythons(parser, *condition, scope) || !py_print(*condition, &text)) return;
   text_puts(&text, ")");
   Captured captured = parser->capture->find(parser->capture->env, parser->context, parser->scope,
                                             text_string(&text), NULL, 0);
@@ -265,7 +275,7 @@ static void choose(Parser *parser, PyNode **slot, const LambdaScope *scope) {
 }
 
 static void capture(Parser *parser, PyNode **slot, const LambdaScope *scope, bool asks) {
-  if (asks) choose(parser, slot, scope);
+  choose(parser, slot, scope);
   PyNode *node = *slot;
   Uses uses = {0};
   if (asks && parser_is_emit_te(parser, node)) {
@@ -289,10 +299,6 @@ static void capture(Parser *parser, PyNode **slot, const LambdaScope *scope, boo
   if (!element) element = dictionary_element(node);
   if (!element) element = tuple_length(parser, node);
   if (element) *slot = element;
-}
-
-static bool captures(const Parser *parser) {
-  return parser->capture && parser->capture->find;
 }
 
 void parser_capture(Parser *parser, PyNode **expression) {

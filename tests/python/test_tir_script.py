@@ -395,6 +395,16 @@ def test_python_chooses_between_types_and_tuples():
     assert lines_of(f)[1:] == ['def f(A: T.Buffer((6,), "float32"), n: T.int32):', "for i in range(6):",
                                "A[i] = T.float32(2.0) * A[i]"]
 
+    @T.macro
+    def store(A, i, wide, k=3):
+        A[i] = (T.float32 if wide else T.int32)(k) + (A[i] if k > 2 else A[i + 1])
+
+    @T.prim_func
+    def g(A: T.Buffer((4,), "float32")):
+        store(A, 0, True)
+        store(A, 1, False, k=1)
+    assert lines_of(g)[-2:] == ["A[0] = T.float32(3.0) + A[0]", "A[1] = T.float32(1.0) + A[2]"]
+
 
 def test_modules():
     n = 6
