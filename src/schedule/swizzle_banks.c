@@ -110,7 +110,11 @@ bool step_swizzle_banks(Schedule *schedule, StepCall *call) {
   LayoutAnswer answer =
       layout_best_swizzle(context, layout, shared_banks(buffer), accesses, count, &best);
   if (!best.map)
-    return schedule_refuse(schedule, at->pos, "no swizzle of '%s' was found: %s", buffer->name,
+    return schedule_refuse(schedule, at->pos,
+                           "no swizzle of '%s' was found: %s\nwhere it is a tile of a larger "
+                           "buffer, schedule what PlanAndUpdateBufferAllocationLocation and then "
+                           "CompactBufferAllocation make of the program",
+                           buffer->name,
                            answer.reason ? answer.reason : "its accesses are too many");
   if (best.is_named && !best.b) return true; // the accesses wait least as it is
   const IndexMap *map = axis_swizzle(context, buffer, layout, &best);

@@ -219,15 +219,17 @@ def test_views_and_padding_are_not_guessed():
         schedule.swizzle_banks("fill", ("write", 0))
 
 
-def test_a_swizzled_tile_is_as_large_as_the_tile():
-    @T.prim_func
-    def turn(A: T.Buffer((128, 64), "float32"), B: T.Buffer((64, 128), "float32")):
-        for i, j in T.grid(64, 128):
-            with T.block("B"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                B[vi, vj] = A[vj, vi]
-
-    sch = tir.Schedule(turn)
+def turning(n, m):
+    """A transposition by tiles of shared memory, and the block that fills them."""
+    sch = tir.Schedule(pleat.script.from_source(f"""
+from pleat.script import tir as T
+@T.prim_func
+def f(A: T.Buffer(({n}, {m}), "float32"), B: T.Buffer(({m}, {n}), "float32")):
+    for i, j in T.grid({m}, {n}):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vj, vi]
+"""))
     copy = sch.cache_read("B", 0, "shared")
     (i, ii), (j, ji) = (sch.split(loop, [None, 32]) for loop in sch.get_loops("B"))
     sch.reorder(i, j, ii, ji)
@@ -235,8 +237,28 @@ def test_a_swizzled_tile_is_as_large_as_the_tile():
     lanes = sch.get_loops(copy)[-1]
     for loop, thread in ((i, "blockIdx.y"), (j, "blockIdx.x"), (ji, "threadIdx.x"), (lanes, "threadIdx.x")):
         sch.bind(loop, thread)
+    return sch, copy
+
+
+SMALL = [tir.transform.PlanAndUpdateBufferAllocationLocation(), tir.transform.CompactBufferAllocation()]
+
+
+def test_a_swizzled_tile_is_as_large_as_the_tile():
+    sch, copy = turning(128, 64)
     sch.swizzle_banks(copy, ("write", 0))
     assert {item["conflicts"] for item in reported(sch)} == {"none"}
-    lower = [tir.transform.PlanAndUpdateBufferAllocationLocation(), tir.transform.CompactBufferAllocation()]
-    small = pleat.transform.Sequential(lower)(sch.mod)
+    small = pleat.transform.Sequential(SMALL)(sch.mod)
     assert 'A_shared = T.alloc_buffer((32, 32), "float32", scope="shared")' in small.script()
+
+
+@pytest.mark.parametrize("n, m", [(64, 96), (37, 41)])
+def test_tiles_of_other_sizes_are_swizzled_as_buffers_of_their_own(n, m):
+    sch, copy = turning(n, m)
+    with pytest.raises(pleat.tir.ScheduleError, match="CompactBufferAllocation"):
+        sch.swizzle_banks(copy, ("write", 0))
+    sch = tir.Schedule(pleat.transform.Sequential(SMALL)(sch.mod))
+    sch.swizzle_banks("A_shared", ("write", 0))
+    assert {item["conflicts"] for item in reported(sch)} == {"none"}
+    a, b = np.arange(n * m, dtype="float32").reshape(n, m), np.zeros((m, n), "float32")
+    pleat.build(sch.mod, cache=False, quick=True)(a, b)
+    assert np.array_equal(a.T, b)
