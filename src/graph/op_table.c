@@ -69,6 +69,25 @@ const OpRow *op_find_onnx(const char *name) {
 
 // ---- Calls
 
+static bool find_size(Visitor *visitor, Expr *e) {
+  const Expr **size = visitor->env;
+  if (e->op == EXPR_VAR && !*size) *size = e;
+  return !*size;
+}
+
+// Names an attribute of the node that uses a free size, as a line of a message; "" when none does.
+static const char *free_size_text(Context *context, const Node *node) {
+  const Expr *size = NULL;
+  Visitor visitor = {.env = &size, .enter_expr = find_size};
+  for (int i = 0; i < node->attrs.count; i++) {
+    visit_expr(&visitor, node->attrs.items[i].value);
+    if (size)
+      return arena_printf(&context->arena, "\n'%s' uses the free size '%s': give it a value",
+                          node->attrs.items[i].key, size->as.var->name);
+  }
+  return "";
+}
+
 bool op_error(const OpCall *call, const char *format, ...) {
   va_list args;
   va_start(args, format);
@@ -76,8 +95,9 @@ bool op_error(const OpCall *call, const char *format, ...) {
   va_end(args);
   const Node *node = call->node;
   const char *inputs = values_text(call->context, node->inputs, node->input_count);
-  return diag_error_as(call->context, DIAG_OPERATOR, node_pos(node), "%s: %s%s%s",
-                       node_op_name(node), message, *inputs ? "\nit reads " : "", inputs);
+  return diag_error_as(call->context, DIAG_OPERATOR, node_pos(node), "%s: %s%s%s%s",
+                       node_op_name(node), message, *inputs ? "\nit reads " : "", inputs,
+                       free_size_text(call->context, node));
 }
 
 static bool knows_attr(const OpRow *row, const char *key) {
