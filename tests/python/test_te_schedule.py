@@ -181,6 +181,15 @@ def test_partial_results(sizes, factor_axis):
     s[CF].compute_at(s[C], s[C].op.axis[0])
     s[CF].reorder(*reversed(s[CF].op.axis))
     check(s, [A, B, C], np.matmul)
+    s = te.create_schedule(C.op)  # the loops over the data are new ones afterwards, as in TVM
+    fused = s[C].fuse(*C.op.axis)
+    outer, inner = s[C].split(fused, 4)
+    ko, ki = s[C].split(C.op.reduce_axis[0], factor=sizes[2])
+    s[C].reorder(outer, ko, inner, ki)
+    CF = s.rfactor(C, ko, factor_axis)
+    assert list(s[C].leaf_iter_vars) == [*s[C].op.axis, *s[C].op.reduce_axis]
+    s[C].parallel(s[C].split(s[C].op.axis[0], 3)[0])
+    check(s, [A, B, C], np.matmul)
 
 
 def test_threads_and_shared_memory():

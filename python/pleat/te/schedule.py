@@ -434,6 +434,22 @@ class Stage:
         leaves = {id(a) for a in self.leaf_iter_vars}
         return all(id(a) in leaves and id(a) not in marked | attached for a in self.data_axes)
 
+    def _forget_data_steps(self):
+        """Takes back the splits, fusions and orders of data axes, so that they are loops again, as TVM's rfactor
+        does; other steps stay."""
+        gone = {id(a) for a in self.data_axes}
+        kept = []
+        for step in self.steps:
+            first = step.arguments[0] if step.arguments else None
+            axes = first if isinstance(first, list) else [first]
+            of_data = step.name in ("split", "fuse") and all(id(a) in gone for a in axes)
+            if of_data:
+                gone.update(id(a) for a in step.results)
+            elif step.name != "reorder":
+                kept.append(step)
+        rest = [a for a in self.leaf_iter_vars if id(a) not in gone]
+        self.steps, self.leaf_iter_vars = kept, [*self.data_axes, *rest]
+
     def _replace_data(self, step, axes):
         """Makes the new axes loops in place of the data axes; earlier orders of these are dropped."""
         data = {id(a) for a in self.data_axes}
@@ -572,19 +588,23 @@ class Schedule:
 
     def rfactor(self, tensor, axis, factor_axis=0):
         """Reduces for each iteration of a loop of a reduction by itself, and then over these: the
-        result is the tensor of the partial results, with the loop as axis number factor_axis."""
+        result is the tensor of the partial results, with the loop as axis number factor_axis.
+        Splits of the data axes are taken back, as in TVM: the stage has new loops over its axes."""
         stage = self[tensor]
         stage._not_of_a_scan("rfactor")
-        old, at = stage.op, stage._leaf(axis)
+        old = stage.op
         if stage.intrinsic:
             stage._refuse("its value is an intrinsic's, which rfactor would take apart")
+        if not stage._walks_data() and not stage.layouts and axis.iter_type == REDUCE:
+            stage._forget_data_steps()
+        at = stage._leaf(axis)
         if axis.iter_type != REDUCE or stage.layouts or not stage._walks_data():
             stage._refuse("rfactor takes a loop of the reduction, before steps on the other axes")
         data = [copied(a) for a in old.axis]
         factor_axis = factor_axis % (len(data) + 1)
         data.insert(factor_axis, IterVar.make(axis.dom, axis.name, DATA_PARALLEL))
-        others = [a for i, a in enumerate(stage.leaf_iter_vars)
-                  if i != at and a.iter_type == REDUCE]
+        others = [a for i, a in enumerate(stage.leaf_iter_vars) if i != at and a.iter_type == REDUCE]
+        others.sort(key=lambda a: a not in old.reduce_axis)  # as TVM orders them
         op = stage_op(f"{old.name}.rf", data, self._partial(stage, axis, factor_axis, data, others))
         new = self._insert(self.stages.index(stage), op)
         if stage.is_in_steps():

@@ -33,6 +33,17 @@ def _of_type(value, other):
     return tir.const(value, other.dtype) if is_number else value
 
 
+def of_floats(function, name="compute"):
+    """The operator of `unary`, which refuses other numbers than floats."""
+    apply = unary(function, name)
+
+    def operator(x):
+        if "float" not in x.dtype:
+            raise TypeError(f"topi.{operator.__name__} only supports floating-point inputs, but got {x.dtype}")
+        return apply(x)
+    return operator
+
+
 def _named(operators, make):
     for name, (function, label) in operators.items():
         operator = make(function, label)
@@ -46,9 +57,7 @@ def _sign(x):
 
 
 _named({
-    "abs": (tir.abs, "compute"), "acos": (tir.acos, "compute"), "acosh": (tir.acosh, "compute"),
-    "asin": (tir.asin, "compute"), "asinh": (tir.asinh, "compute"), "atan": (tir.atan, "compute"),
-    "atanh": (tir.atanh, "compute"), "ceil": (tir.ceil, "compute"), "cos": (tir.cos, "compute"),
+    "abs": (tir.abs, "compute"), "atan": (tir.atan, "compute"), "ceil": (tir.ceil, "compute"), "cos": (tir.cos, "compute"),
     "cosh": (tir.cosh, "compute"), "erf": (tir.erf, "compute"), "exp": (tir.exp, "compute"),
     "floor": (tir.floor, "compute"), "identity": (lambda x: x, "compute"),
     "isinf": (tir.isinf, "compute"), "isnan": (tir.isnan, "compute"), "log": (tir.log, "compute"),
@@ -59,6 +68,12 @@ _named({
     "sin": (tir.sin, "compute"), "sinh": (tir.sinh, "compute"), "sqrt": (tir.sqrt, "compute"),
     "tan": (tir.tan, "compute"), "tanh": (tir.tanh, "compute"), "trunc": (tir.trunc, "compute"),
 }, unary)
+
+
+_named({
+    "acos": (tir.acos, "compute"), "acosh": (tir.acosh, "compute"), "asin": (tir.asin, "compute"),
+    "asinh": (tir.asinh, "compute"), "atanh": (tir.atanh, "compute"),
+}, of_floats)
 
 
 def _divide(a, b):
