@@ -128,16 +128,21 @@ static bool any_is_placeable(const StagePieces *pieces) {
   return false;
 }
 
+static StagePieces *pieces_copy(Arena *arena, const StagePieces *pieces) {
+  StagePieces *copy = arena_copy(arena, pieces, sizeof *pieces);
+  copy->capacity = pieces->count;
+  copy->items = arena_copy(arena, pieces->items, sizeof *copy->items * (size_t)pieces->count);
+  return copy;
+}
+
 void planner_find_pieces(Planner *p) {
   Context *context = p->context;
   int count = p->stages->stages.count;
-  StagePieces *found = arena_new(&context->arena, StagePieces);
+  StagePieces found = {0};
   p->pieces = arena_array(&context->arena, StagePieces *, count);
   for (int i = 0; i < count; i++)
-    if (stage_pieces(context, p->stages->stages.items[i], found)) {
-      p->pieces[i] = found;
-      found = arena_new(&context->arena, StagePieces);
-    }
+    if (stage_pieces(context, p->stages->stages.items[i], &found))
+      p->pieces[i] = pieces_copy(&context->arena, &found);
   choose_homes(p);
   for (int i = 0; i < count; i++)
     if (any_is_placeable(p->pieces[i]))

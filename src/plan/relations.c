@@ -262,12 +262,15 @@ static const StageTensor *tensor_read(const Stage *stage, const Expr *e) {
   return NULL;
 }
 
+enum { MOST_PIECES = 64 };
+
 // Adds the value of the stage within the box as a piece. False when there are too many.
 static bool add_piece(LoadFinder *s, const Stage *stage, Expr *value, const LoadBox *box,
                       StagePieces *out) {
-  StagePiece *piece = &out->items[out->count];
-  if (out->count++ == MOST_PIECES) return false;
-  *piece = (StagePiece){.value = value, .tensor = tensor_read(stage, value)};
+  if (out->count == MOST_PIECES) return false;
+  StagePiece new_piece = {.value = value, .tensor = tensor_read(stage, value)};
+  array_push(&s->context->arena, out, new_piece);
+  StagePiece *piece = &array_last(out);
   for (int a = 0; a < s->te->axis_count; a++) {
     piece->low[a] = box->low[a];
     piece->box[a] = box->high[a] - box->low[a];

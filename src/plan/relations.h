@@ -41,13 +41,9 @@ typedef struct StagePiece {
   Stage *copy;
   ReadRelation *copy_relation;
 } StagePiece;
-enum { MOST_PIECES = 64 };
-typedef struct StagePieces {
-  int count;
-  StagePiece items[MOST_PIECES];
-} StagePieces;
-// Cuts the output of a stage at its outermost conditions. False when the conditions do not cut it
-// into boxes of which no two meet, or into more than MOST_PIECES.
+typedef Array(StagePiece) StagePieces;
+// Cuts the output of a stage at its outermost conditions, into an array that may have had other
+// pieces. False when the conditions do not cut it into boxes of which no two meet, or into too many.
 bool stage_pieces(Context *context, const Stage *stage, StagePieces *out);
 
 // The digits (axis // cut) % extent of a domain in the order in which memory has them, without
