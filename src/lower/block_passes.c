@@ -70,6 +70,8 @@ static Stmt *resolve_views(Rewriter *rewriter, Stmt *s) {
     if (block->init)
       block->init = stmt_resolve_view(context, &s->as.block->matches[i], block->init);
     block->body = stmt_resolve_view(context, &s->as.block->matches[i], block->body);
+    const Buffer *view = s->as.block->matches[i].buffer;
+    block->annotations = lower_attrs_without(context, block->annotations, view, NULL);
   }
   block->match_count = 0;
   return changed_block(context, s, block);

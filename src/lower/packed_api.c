@@ -493,32 +493,12 @@ static Attrs attrs_of_host(Context *context, Attrs attrs) {
   return attrs_with(&context->arena, attrs, str_intern(context, "target"), host);
 }
 
-typedef struct NamedParams { // of a function, which are not known outside of the body any more
-  const PrimFunc *func;
-  bool found;
-} NamedParams;
-
-static bool note_named(Visitor *visitor, Expr *e) {
-  NamedParams *named = visitor->env;
-  const PrimFunc *func = named->func;
-  for (int i = 0; i < func->param_count; i++) {
-    Buffer *b = func->buffers[i];
-    bool is_access = b && e->op == EXPR_LOAD && e->as.buffer == b;
-    named->found |= is_access || e == func->params[i] || (b && e == b->data);
-  }
-  return !named->found;
-}
-
 static Attrs packed_attrs(Context *context, const PrimFunc *func) {
   const Expr *symbol = attrs_get(&func->attrs, "global_symbol");
   const char *name = symbol && symbol->op == EXPR_STRING ? symbol->as.s : func->name;
   Attrs attrs = attrs_of_host(context, func->attrs);
-  for (int i = 0; i < func->attrs.count; i++) {
-    NamedParams named = {func};
-    Visitor visitor = {.env = &named, .enter_expr = note_named};
-    visit_expr(&visitor, func->attrs.items[i].value);
-    if (named.found) attrs = attrs_without(&context->arena, attrs, func->attrs.items[i].key);
-  }
+  for (int i = 0; i < func->param_count; i++)
+    attrs = lower_attrs_without(context, attrs, func->buffers[i], func->params[i]);
   attrs = attrs_with(&context->arena, attrs, str_intern(context, "calling_conv"),
                      expr_int(context, DTYPE_INT32, 1));
   return attrs_with(&context->arena, attrs, str_intern(context, "global_symbol"),

@@ -210,6 +210,8 @@ PrimFunc *lower_rewrite(LowerState *state, PrimFunc *func, Rewriter *rewriter);
 Stmt *lower_rewrite_under(Rewriter *rewriter, Analyzer *analyzer, Expr *condition, Stmt *body);
 // Has make_packed made the function? Its arguments are not those that the body accesses.
 bool lower_is_packed(const PrimFunc *func);
+// The attributes whose values name neither the buffer nor the variable; either may be NULL.
+Attrs lower_attrs_without(Context *context, Attrs attrs, const Buffer *buffer, const Expr *var);
 // A vector of the `n` lanes `lanes` of the vectors, whose lanes are counted one after the other.
 Expr *lower_shuffle(Context *context, Expr *const *vectors, int count, const int *lanes, int n);
 // The function with its body changed; that of a lowered function region by region, below the loop

@@ -107,6 +107,30 @@ bool lower_is_packed(const PrimFunc *func) {
   return attrs_int(&func->attrs, "calling_conv", 0) == 1;
 }
 
+typedef struct NameSearch {
+  const Buffer *buffer;
+  const Expr *var;
+  bool found;
+} NameSearch;
+
+static bool note_name(Visitor *visitor, Expr *e) {
+  NameSearch *search = visitor->env;
+  const Buffer *b = search->buffer;
+  search->found |=
+      e == search->var || (b && e->op == EXPR_LOAD && e->as.buffer == b) || (b && e == b->data);
+  return !search->found;
+}
+
+Attrs lower_attrs_without(Context *context, Attrs attrs, const Buffer *buffer, const Expr *var) {
+  Attrs rest = attrs;
+  for (int i = 0; i < attrs.count; i++) {
+    NameSearch search = {buffer, var};
+    visit_expr(&(Visitor){.env = &search, .enter_expr = note_name}, attrs.items[i].value);
+    if (search.found) rest = attrs_without(&context->arena, rest, attrs.items[i].key);
+  }
+  return rest;
+}
+
 Expr *lower_shuffle(Context *context, Expr *const *vectors, int count, const int *lanes, int n) {
   Expr *numbers[LOWER_MAX_LANES];
   for (int i = 0; i < n; i++) numbers[i] = expr_int(context, DTYPE_INT32, lanes[i]);

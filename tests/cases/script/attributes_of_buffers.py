@@ -27,7 +27,7 @@ def inner(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
             T.reads(A[v])
             T.writes(C[v])
             D = T.match_buffer(A[v], ())
-            E = T.alloc_buffer((1,))
+            E = T.alloc_buffer((2,))
             T.block_attr({"inner": [D, E]})
-            E[0] = D[()]
-            C[v] = E[0]
+            E[1] = D[()]
+            C[v] = E[1]
