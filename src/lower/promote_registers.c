@@ -70,10 +70,11 @@ static bool constant_piece(const Expr *index, int64_t *first, int *lanes) {
          expr_as_int(index->args[0], first);
 }
 
-// Is the index that of a column: constant, with a constant stride from lane to lane?
-static bool constant_column(const Expr *index, int64_t *first, int64_t *stride) {
-  return index->op == EXPR_RAMP && index->type.lanes <= LOWER_MAX_LANES &&
-         expr_as_int(index->args[0], first) && expr_as_int(index->args[1], stride);
+// Is the index of each lane a constant?
+static bool constant_lanes(Expr *index, int64_t *at) {
+  bool known = index->type.lanes <= LOWER_MAX_LANES;
+  for (int i = 0; i < index->type.lanes && known; i++) known = expr_lane_value(index, i, &at[i]);
+  return known;
 }
 
 static void note_piece(Promotion *promotion, RegisterCandidate *candidate, Piece access) {
@@ -93,16 +94,16 @@ static void note_piece(Promotion *promotion, RegisterCandidate *candidate, Piece
   if (candidate->accesses.count > 2 * MOST_REGISTERS) candidate->obstacle = "it is too large";
 }
 
-static void note_access(Promotion *promotion, RegisterCandidate *candidate, const Expr *index,
+static void note_access(Promotion *promotion, RegisterCandidate *candidate, Expr *index,
                         bool is_load) {
   Piece access = {0};
-  int64_t first, stride;
+  int64_t at[LOWER_MAX_LANES];
   if (candidate->obstacle) return;
   if (constant_piece(index, &access.first, &access.lanes)) {
     note_piece(promotion, candidate, access);
-  } else if (is_load && constant_column(index, &first, &stride)) {
+  } else if (is_load && constant_lanes(index, at)) {
     for (int i = 0; i < index->type.lanes && !candidate->obstacle; i++)
-      note_piece(promotion, candidate, (Piece){.first = first + i * stride, .lanes = 1});
+      note_piece(promotion, candidate, (Piece){.first = at[i], .lanes = 1});
   } else {
     candidate->obstacle = "an index is not constant";
   }
@@ -283,33 +284,79 @@ static Expr *column_of_any(Context *context, Expr *const *rows, int count, int l
   return lower_shuffle(context, &column, 1, numbers, count);
 }
 
-// A load whose lanes are those of a column; NULL where the buffer stays in memory.
-static Expr *promote_column(Rewriter *rewriter, const Expr *e) {
-  const Promotion *promotion = rewriter->env;
+// The lanes of a load, by the pieces that have them.
+typedef struct LaneSources {
+  const Piece *pieces[LOWER_MAX_LANES]; // without repetition
+  int count, lanes;
+  int piece[LOWER_MAX_LANES], at[LOWER_MAX_LANES]; // of each lane
+} LaneSources;
+
+static bool find_sources(const Promotion *promotion, const Expr *e, LaneSources *out) {
   const RegisterCandidate *candidate = map_find(&promotion->candidates, e->as.buffer);
-  Expr *vectors[LOWER_MAX_LANES], *column = NULL;
-  int numbers[LOWER_MAX_LANES], lanes = e->type.lanes, before = 0;
-  int64_t first, stride;
-  if (!candidate || candidate->obstacle || !constant_column(e->args[0], &first, &stride))
-    return NULL;
-  bool regular = lanes > 1;
-  for (int i = 0; i < lanes; i++) {
-    const Piece *piece = &candidate->pieces.items[candidate->owner[first + i * stride] - 1];
-    vectors[i] = whole(rewriter->context, piece, NULL);
-    numbers[i] = before + (int)(first + i * stride - piece->first);
-    before += piece->lanes;
-    regular &=
-        piece->lanes == vectors[0]->type.lanes && numbers[i] == numbers[0] + i * piece->lanes;
+  int64_t at[LOWER_MAX_LANES];
+  if (!candidate || candidate->obstacle || !constant_lanes(e->args[0], at)) return false;
+  *out = (LaneSources){.lanes = e->type.lanes};
+  for (int i = 0; i < out->lanes; i++) {
+    const Piece *piece = &candidate->pieces.items[candidate->owner[at[i]] - 1];
+    int k = 0;
+    while (k < out->count && out->pieces[k] != piece) k++;
+    if (k == out->count) out->pieces[out->count++] = piece;
+    out->piece[i] = k;
+    out->at[i] = (int)(at[i] - piece->first);
   }
-  if (regular) column = column_of_any(rewriter->context, vectors, lanes, numbers[0]);
-  return column ? column : lower_shuffle(rewriter->context, vectors, lanes, numbers, lanes);
+  return true;
+}
+
+// Is each lane that of another piece, of equal length, and all are at one place?
+static bool is_column(const LaneSources *s) {
+  bool equal = s->lanes > 1 && s->count == s->lanes;
+  for (int i = 1; i < s->lanes && equal; i++)
+    equal = s->pieces[i]->lanes == s->pieces[0]->lanes && s->at[i] == s->at[0];
+  return equal;
+}
+
+// A shuffle of all vectors at once.
+static Expr *shuffle_all(Context *context, const LaneSources *s, Expr **vectors) {
+  int numbers[LOWER_MAX_LANES], before[LOWER_MAX_LANES] = {0};
+  for (int k = 1; k < s->count; k++) before[k] = before[k - 1] + s->pieces[k - 1]->lanes;
+  for (int i = 0; i < s->lanes; i++) numbers[i] = before[s->piece[i]] + s->at[i];
+  return lower_shuffle(context, vectors, s->count, numbers, s->lanes);
+}
+
+// Few pieces are put together one by one, since targets shuffle two vectors at a time.
+static Expr *pick_lanes(Context *context, const LaneSources *s, Expr **vectors) {
+  enum { FEW_PIECES = 3 };
+  int numbers[LOWER_MAX_LANES];
+  if (s->count == 1 || s->count > FEW_PIECES) return shuffle_all(context, s, vectors);
+  Expr *picked = vectors[0];
+  for (int k = 1; k < s->count; k++) {
+    int width = picked->type.lanes;
+    for (int i = 0; i < s->lanes; i++) {
+      int before = k > 1 ? i : s->piece[i] ? i % width : s->at[i];
+      numbers[i] = s->piece[i] == k ? width + s->at[i] : before;
+    }
+    picked = lower_shuffle(context, (Expr *[]){picked, vectors[k]}, 2, numbers, s->lanes);
+  }
+  return picked;
+}
+
+// A load whose lanes are those of several pieces, or in another order; NULL where the buffer stays
+// in memory.
+static Expr *promote_lanes(Rewriter *rewriter, const Expr *e) {
+  Context *context = rewriter->context;
+  Expr *vectors[LOWER_MAX_LANES] = {NULL}, *column = NULL;
+  LaneSources sources;
+  if (!find_sources(rewriter->env, e, &sources)) return NULL;
+  for (int i = 0; i < sources.count; i++) vectors[i] = whole(context, sources.pieces[i], NULL);
+  if (is_column(&sources)) column = column_of_any(context, vectors, sources.lanes, sources.at[0]);
+  return column ? column : pick_lanes(context, &sources, vectors);
 }
 
 static Expr *promote_load(Rewriter *rewriter, Expr *e) {
   int at, lanes, numbers[LOWER_MAX_LANES];
   const Piece *piece =
       e->op == EXPR_LOAD ? piece_of(rewriter->env, e->as.buffer, e->args[0], &at, &lanes) : NULL;
-  Expr *column = piece || e->op != EXPR_LOAD ? NULL : promote_column(rewriter, e);
+  Expr *column = piece || e->op != EXPR_LOAD ? NULL : promote_lanes(rewriter, e);
   if (column) return column;
   if (!piece) return e;
   Expr *value = whole(rewriter->context, piece, lanes == piece->lanes ? e : NULL);

@@ -1,7 +1,7 @@
 # Local buffers with constant indices become registers, one for each vector that is accessed as a
 # whole. A load with a constant stride is a column of them, by shuffles of two vectors that columns
-# share, and whose numbers of vectors and lanes are filled up to powers of two, or by one shuffle
-# where it is irregular. A buffer with an index that is not constant, or with accesses that overlap,
+# share, and whose numbers of vectors and lanes are filled up to powers of two. Other lanes are put
+# together from few vectors one after the other, or by one shuffle from many. A buffer with an index that is not constant, or with accesses that overlap,
 # stays in memory.
 # RUN: pleat opt %s --pass promote_registers --verify-each
 from tvm.script import tir as T
@@ -82,3 +82,15 @@ def stored_column(A: T.Buffer((4,), "float32"), B: T.Buffer((8,), "float32")):
     acc[0:8:2] = A[0:4]
     acc[1:9:2] = A[0:4]
     B[0:8] = acc[0:8]
+
+
+@T.prim_func
+def interleaved(A: T.Buffer((12,), "int8"), B: T.Buffer((12,), "int8"), C: T.Buffer((4,), "int8")):
+    acc = T.decl_buffer((12,), "int8", scope="local")
+    acc[0:4] = A[0:4]
+    acc[4:8] = A[4:8]
+    acc[8:12] = A[8:12]
+    B[0:4] = acc[T.Ramp(0, 1, 4) % 3 * 4 + T.Ramp(0, 1, 4) // 3]
+    B[4:8] = acc[T.Ramp(4, 1, 4) % 3 * 4 + T.Ramp(4, 1, 4) // 3]
+    B[8:12] = acc[T.Ramp(8, 1, 4) % 3 * 4 + T.Ramp(8, 1, 4) // 3]
+    C[0:4] = acc[T.Ramp(1, 3, 4)]
