@@ -136,6 +136,14 @@ static bool are_enough(const HostMachine *machine, int64_t pieces) {
   return pieces >= autosched_least_pieces(machine) && rounds * threads * 16 <= pieces * 17;
 }
 
+int autosched_fewest_loops(const AutoSched *s, const LoopRef *loops, int most) {
+  int64_t pieces = 1;
+  int count = 0;
+  while (count < most && (pieces == 1 || !are_enough(s->machine, pieces)))
+    pieces *= autosched_loop_extent(s, loops[count++]);
+  return pieces == 1 ? 0 : count;
+}
+
 bool autosched_run_parallel(AutoSched *s, const LoopRef *loops, int count, int fused,
                             LoopRef *fused_loop) {
   LoopRef all = loops[0];

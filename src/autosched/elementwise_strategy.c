@@ -153,11 +153,86 @@ static int lanes_of_line(AutoSched *s, BlockRef ref, const LoopRefs *loops) {
   return w.fits ? (int)wide : lanes;
 }
 
+static bool run_parallel(AutoSched *s, const LoopRefs *loops, LoopRef vectors) {
+  int fused = autosched_fewest_loops(s, loops->items, MIN_OF(loops->count - 1, 3));
+  LoopRef all = loops->items[0];
+  if (!fused) return !vectors || schedule_parallel(s->sch, vectors);
+  if (fused > 1) TRY(schedule_fuse(s->sch, loops->items, fused, &all));
+  return schedule_parallel(s->sch, all);
+}
+
+typedef struct LoadSearch {
+  const Expr *load;
+  bool alone;
+} LoadSearch;
+
+static bool note_only_load(Visitor *visitor, Expr *e) {
+  LoadSearch *search = visitor->env;
+  search->alone &= e->op != EXPR_IF_THEN_ELSE && (e->op != EXPR_LOAD || !search->load);
+  if (e->op == EXPR_LOAD) search->load = e;
+  return search->alone;
+}
+
+// The only load of what a block stores, which is no condition; NULL: there is none, or another.
+static const Expr *only_load(const Block *block) {
+  LoadSearch search = {NULL, block->body->kind == STMT_STORE};
+  Visitor visitor = {.env = &search, .enter_expr = note_only_load};
+  if (search.alone) visit_expr(&visitor, block->body->as.store.value);
+  return search.alone ? search.load : NULL;
+}
+
+// Of a block that reads one tensor: the loop along which what is read continues where the innermost
+// loop ends, and the iterations, in a row, for which it does so.
+typedef struct ReadOrder {
+  int loop; // its position; -1: none
+  int64_t count;
+} ReadOrder;
+
+// Where whole lines are written but parts of pages or lines are read, the loops inside that one
+// come to the next part long after the first cache has dropped what it had around it.
+static ReadOrder order_of_read(const AutoSched *s, BlockRef ref, const LoopRefs *loops) {
+  enum { MOST_STREAMS = 8 }; // that are written
+  const ReadOrder none = {-1, 0};
+  const Block *block = schedule_block(s->sch, ref);
+  const Expr *load = only_load(block);
+  int last = loops->count - 1;
+  if (!load || block->var_count != loops->count) return none;
+  for (int i = 0; i <= last; i++)
+    if (block->vars[i].binding != loops->items[i]) return none;
+  int64_t run = autosched_loop_extent(s, loops->items[last]), inside = s->machine->line_bytes, step;
+  Buffer *buffer = load->as.buffer;
+  if (run < 2 || !autosched_step_within(s, block, buffer, load->args, last, run, &step) ||
+      step != 1)
+    return none;
+  for (int l = last - 1; l >= 0; l--) {
+    int64_t extent = autosched_loop_extent(s, loops->items[l]);
+    for (int64_t count = MOST_STREAMS; count > 1 && inside > s->machine->l1_bytes; count--)
+      if (extent % count == 0 &&
+          autosched_step_within(s, block, buffer, load->args, l, count, &step) && step == run)
+        return (ReadOrder){l, count};
+    inside *= MAX_OF(extent, 1);
+  }
+  return none;
+}
+
+// Moves the iterations that read what follows to the place before the innermost loop.
+static bool follow_read(AutoSched *s, BlockRef block, LoopRefs *loops) {
+  ReadOrder order = order_of_read(s, block, loops);
+  LoopRef inner, last = array_last(loops);
+  if (order.loop < 0) return true;
+  TRY(autosched_split(s, loops->items[order.loop], order.count, &loops->items[order.loop], &inner));
+  array_last(loops) = inner;
+  array_push(&s->context->arena, loops, last);
+  TRY(schedule_reorder(s->sch, loops->items, loops->count));
+  return schedule_unroll(s->sch, inner);
+}
+
 bool autosched_in_vectors(AutoSched *s, BlockRef block) {
   LoopRefs loops = {0};
   TRY(schedule_get_loops(s->sch, block, &loops));
   if (loops.count == 0) return true;
   int lanes = lanes_of_line(s, block, &loops);
+  TRY(follow_read(s, block, &loops));
   TRY(fuse_flat(s, block, &loops, lanes));
   TRY(fuse_units(s, &loops));
   LoopRef last = array_last(&loops), outer = NULL, inner = last;
@@ -169,13 +244,7 @@ bool autosched_in_vectors(AutoSched *s, BlockRef block) {
   } else if (lanes > 1) {
     s->choice->slow = "the innermost axis is shorter than a vector";
   }
-  int parallel = MIN_OF(loops.count - 1, 3);
-  LoopRef all = loops.items[0];
-  int64_t iterations = 1;
-  for (int i = 0; i < parallel; i++) iterations *= autosched_loop_extent(s, loops.items[i]);
-  if (iterations == 1) return !outer || schedule_parallel(s->sch, outer);
-  if (parallel > 1) TRY(schedule_fuse(s->sch, loops.items, parallel, &all));
-  return schedule_parallel(s->sch, all);
+  return run_parallel(s, &loops, outer);
 }
 
 // The loop along which the output is contiguous, where the updates of its iterations are

@@ -67,6 +67,9 @@ bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, L
 // How many pieces of a loop run in parallel, at least: with one for each thread, all would wait for
 // the thread that is held up.
 int64_t autosched_least_pieces(const HostMachine *machine);
+// How many of the first `most` loops give all threads work when they run as one, which should be
+// few: their indices are quotients. 0: all of them have one iteration.
+int autosched_fewest_loops(const AutoSched *s, const LoopRef *loops, int most);
 // Runs the first `fused` of the loops, which stand directly inside one another, as one loop in
 // parallel, which is *all unless `all` is NULL. Where it has too few iterations for all threads,
 // the loops inside it are parallel too.
