@@ -63,8 +63,14 @@ const Tile *strategies_tile(const Strategies *strategies);
 // ---- Kernels
 
 // The extents of a tile that an elementwise kernel transposes in registers, and the least pieces in
-// which a longer loop is cut for it because the tensor has blocks of this size.
-enum { TRANSPOSE_LEAST_ROWS = 2, TRANSPOSE_MOST_ROWS = 16, TRANSPOSE_LEAST_PIECE = 4 };
+// which a longer loop is cut for it because the tensor has blocks of this size. Consecutive rows of
+// TRANSPOSE_INTERLEAVED elements are read and written together, as whole vectors.
+enum {
+  TRANSPOSE_LEAST_ROWS = 2,
+  TRANSPOSE_MOST_ROWS = 16,
+  TRANSPOSE_LEAST_PIECE = 4,
+  TRANSPOSE_INTERLEAVED = 3
+};
 
 // Schedules the blocks of `func`: at most one reduction (the anchor) with elementwise blocks around
 // it, or several reductions with rows in common. `planned` has the strategies for which the planner

@@ -34,6 +34,7 @@ typedef struct TransposeSearch {
                 // with several elements; -1: none
   int row;      // that of the axis along which the tensors are contiguous; -1: none
   int64_t high; // the elements along it in a tile
+  int64_t width, length; // the extents of both axes
 } TransposeSearch;
 
 static bool step_within(const TransposeSearch *t, const Buffer *buffer, Expr *const *indices, int v,
@@ -84,16 +85,20 @@ static bool note_read(Visitor *visitor, Expr *e) {
   if (known || t->failed) return false;
   int64_t step;
   bool along = step_within(t, e->as.buffer, e->args, t->last, t->lanes, &step);
-  bool apart =
-      !along || step < 0 || step > (t->lanes > TRANSPOSE_MOST_ROWS ? MOST_SHUFFLED_STRIDE : 1);
+  bool whole = autosched_loop_extent(t->s, t->loops.items[t->last]) % TRANSPOSE_MOST_ROWS == 0,
+       near = t->lanes > TRANSPOSE_MOST_ROWS && !(whole && step == TRANSPOSE_INTERLEAVED);
+  bool apart = !along || step < 0 || step > (near ? MOST_SHUFFLED_STRIDE : 1);
   apart &= !is_indirect(e);
   t->reads[t->count++] = (StridedRead){slot_of(t->block, e->as.buffer), e, apart};
   return false;
 }
 
+static int64_t tile_lanes(const TransposeSearch *t) {
+  return MIN_OF(t->lanes, TRANSPOSE_MOST_ROWS);
+}
+
 static int64_t tile_extent(const TransposeSearch *t, int loop) {
-  return MIN_OF(autosched_loop_extent(t->s, t->loops.items[loop]),
-                MIN_OF(t->lanes, TRANSPOSE_MOST_ROWS));
+  return MIN_OF(autosched_loop_extent(t->s, t->loops.items[loop]), tile_lanes(t));
 }
 
 static bool is_contiguous_along(const TransposeSearch *t, const Expr *load, int loop,
@@ -104,7 +109,7 @@ static bool is_contiguous_along(const TransposeSearch *t, const Expr *load, int 
 
 // The most elements along the loop that are contiguous in pieces; 0: fewer than a tile has.
 static int64_t contiguous_along(const TransposeSearch *t, const Expr *load, int loop) {
-  int64_t extent = tile_extent(t, loop), lanes = MIN_OF(t->lanes, TRANSPOSE_MOST_ROWS);
+  int64_t extent = tile_extent(t, loop), lanes = tile_lanes(t);
   if (extent < TRANSPOSE_LEAST_ROWS) return 0;
   if (is_contiguous_along(t, load, loop, extent)) return extent;
   for (int64_t size = lanes / 2; size >= TRANSPOSE_LEAST_PIECE && extent == lanes; size /= 2)
@@ -127,7 +132,10 @@ static bool find_row(TransposeSearch *t) {
       t->reads[kept++] = read;
   }
   t->count = kept;
-  return t->row >= 0;
+  if (t->row < 0) return false;
+  t->width = autosched_loop_extent(t->s, t->loops.items[t->last]);
+  t->length = autosched_loop_extent(t->s, t->loops.items[t->row]);
+  return true;
 }
 
 static bool find_reads(TransposeSearch *t) {
@@ -174,9 +182,8 @@ static bool split_axes(TransposeSearch *t, TransposeLoops *out) {
   AutoSched *s = t->s;
   int last = t->last;
   LoopRef vectors, rows, blocks = NULL, line = NULL;
-  int64_t width = autosched_loop_extent(s, t->loops.items[last]),
-          length = autosched_loop_extent(s, t->loops.items[t->row]), lanes = tile_extent(t, last),
-          high = t->high, tiles = tiles_of_line(t, lanes, width);
+  int64_t width = t->width, length = t->length, lanes = tile_extent(t, last), high = t->high,
+          tiles = tiles_of_line(t, lanes, width);
   double bytes = 2 * nest_buffer_bytes(t->block->body->as.store.buffer);
   bool large = bytes > (double)s->machine->l2_bytes && length >= TILES_IN_BLOCK * high;
   TRY(autosched_split(s, t->loops.items[last], lanes, &vectors, &out->vectors));
@@ -205,6 +212,44 @@ static bool put_in_order(TransposeSearch *t, TransposeLoops *loops) {
   return schedule_reorder(t->s->sch, all, loops->count + 2);
 }
 
+// Runs two loops over consecutive elements as one, in unrolled vectors.
+static bool run_as_one(TransposeSearch *t, LoopRef outer, LoopRef inner) {
+  Schedule *sch = t->s->sch;
+  LoopRef all, vectors, lane;
+  TRY(schedule_fuse(sch, (LoopRef[]){outer, inner}, 2, &all));
+  TRY(autosched_split(t->s, all, tile_lanes(t), &vectors, &lane));
+  return schedule_unroll(sch, vectors) && schedule_vectorize(sch, lane);
+}
+
+// Are the rows of whole tiles interleaved in the output, so that all of them are consecutive?
+static bool writes_interleaved(const TransposeSearch *t) {
+  const Stmt *store = t->block->body;
+  int64_t step;
+  return !t->staged && t->width == TRANSPOSE_INTERLEAVED && t->high == tile_lanes(t) &&
+         t->length % t->high == 0 &&
+         step_within(t, store->as.store.buffer, store->as.store.indices, t->row, t->high, &step) &&
+         step == TRANSPOSE_INTERLEAVED;
+}
+
+// Are they interleaved in what a block copies along the loops at these positions?
+static bool copies_interleaved(const TransposeSearch *t, BlockRef tile, const LoopRefs *loops,
+                               int first, int outer, int inner) {
+  const AutoSched *s = t->s;
+  const Block *block = schedule_block(s->sch, tile);
+  const Expr *load = block->body->kind == STMT_STORE ? block->body->as.store.value : NULL;
+  if (outer < first || !load || load->op != EXPR_LOAD || block->var_count != loops->count - first)
+    return false;
+  int64_t height = autosched_loop_extent(s, loops->items[outer]), step;
+  return autosched_loop_extent(s, loops->items[inner]) == TRANSPOSE_INTERLEAVED &&
+         height == tile_lanes(t) && t->width % height == 0 &&
+         autosched_step_within(s, block, load->as.buffer, load->args, inner - first,
+                               TRANSPOSE_INTERLEAVED, &step) &&
+         step == 1 &&
+         autosched_step_within(s, block, load->as.buffer, load->args, outer - first, height,
+                               &step) &&
+         step == TRANSPOSE_INTERLEAVED;
+}
+
 // Moves a block that copies a tile to the start of the loops within a tile, in vectors along `row`
 // of its own loops (-1: the innermost one of several elements).
 static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef tile, int row) {
@@ -217,8 +262,13 @@ static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef 
   while (row < 0 && vectors > first && autosched_loop_extent(t->s, inner.items[vectors]) == 1)
     vectors--;
   LoopRef along = inner.items[vectors];
+  int before = vectors - 1;
+  while (before > first && autosched_loop_extent(t->s, inner.items[before]) == 1) before--;
+  bool as_one =
+      row < 0 && vectors == last && copies_interleaved(t, tile, &inner, first, before, vectors);
   for (int i = first; i <= last; i++)
-    if (i != vectors) TRY(schedule_unroll(sch, inner.items[i]));
+    if (i != vectors && !(as_one && i == before)) TRY(schedule_unroll(sch, inner.items[i]));
+  if (as_one) return run_as_one(t, inner.items[before], along);
   if (row >= 0 && vectors < last) {
     for (int i = vectors; i < last; i++) inner.items[i] = inner.items[i + 1];
     inner.items[last] = along;
@@ -290,9 +340,12 @@ bool autosched_transposed(AutoSched *s) {
   t.lanes = autosched_lanes(s, s->tail);
   if (t.lanes < TRANSPOSE_LEAST_ROWS || t.loops.count > NEST_MAX_AXES || !find_reads(&t))
     return false;
+  bool as_one = writes_interleaved(&t);
   TRY(split_axes(&t, &loops) && put_in_order(&t, &loops));
   for (int i = 0; i < t.count; i++) TRY(load_tile(&t, &loops, &t.reads[i]));
-  if (!t.staged) TRY(schedule_unroll(s->sch, loops.rows));
-  TRY(schedule_vectorize(s->sch, loops.vectors));
-  return autosched_run_parallel(s, loops.outer, loops.count, loops.parallel, NULL);
+  if (!as_one && !t.staged) TRY(schedule_unroll(s->sch, loops.rows));
+  TRY(as_one ? run_as_one(&t, loops.rows, loops.vectors)
+             : schedule_vectorize(s->sch, loops.vectors));
+  int parallel = autosched_fewest_loops(s, loops.outer, loops.parallel);
+  return autosched_run_parallel(s, loops.outer, loops.count, MAX_OF(parallel, 1), NULL);
 }

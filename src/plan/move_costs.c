@@ -92,10 +92,10 @@ static double cycles_by_rows(const Planner *p, const LayoutWalk *from, const Lay
 }
 
 // Tiles between rows of `along` elements that are written and rows of `across` that are read. The
-// stores of rows that follow one another are `merged`.
+// loads or stores of rows that follow one another are merged.
 typedef struct CopyTiles {
   int64_t along, across, lanes;
-  bool merged;
+  bool merged_loads, merged_stores;
 } CopyTiles;
 
 // The cycles for moving elements in tiles that are transposed in registers
@@ -109,9 +109,10 @@ static double tiles_cost(const Planner *p, const CopyTiles *t, double elements) 
   double shuffles = 0,
          tiles = (double)ceil_div(t->along, width) * (double)ceil_div(t->across, height) *
                  elements / ((double)t->along * (double)t->across),
-         loads = (double)width * nest_vector_steps(height, t->lanes),
-         stores = t->merged ? (double)ceil_div(width * height, t->lanes)
-                            : (double)height * nest_vector_steps(width, t->lanes);
+         loads = t->merged_loads ? (double)ceil_div(width * height, t->lanes)
+                                 : (double)width * nest_vector_steps(height, t->lanes),
+         stores = t->merged_stores ? (double)ceil_div(width * height, t->lanes)
+                                   : (double)height * nest_vector_steps(width, t->lanes);
   for (int64_t size = 1; size < shorter; size *= 2) shuffles += (double)shorter;
   return tiles *
          (MAX_OF(shuffles * costs->copy_shuffle_cycles, (loads + stores) / costs->loads_a_cycle) +
@@ -132,6 +133,12 @@ static int64_t tile_rows(const WalkDigit *across, const LayoutWalk *to, int64_t 
   return 0;
 }
 
+// Do the rows along a digit of `walk` follow one another along a digit of the other tensor's rows?
+static bool rows_follow(const LayoutWalk *walk, const WalkDigit *row, const WalkDigit *other) {
+  const WalkDigit *before = row == walk->digits ? NULL : row - 1;
+  return before && before->axis == other->axis && before->cut == other->cut;
+}
+
 // The cycles for moving tiles of vectors along the rows of both walks. Tiles at the end of an axis
 // that rows of `from` have with padding are partial ones.
 static double cycles_in_tiles(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
@@ -140,11 +147,14 @@ static double cycles_in_tiles(const Planner *p, const LayoutWalk *from, const La
   int64_t lanes = MIN_OF(vector_lanes(p, element), TRANSPOSE_MOST_ROWS);
   if (!across || !tile_rows(across, to, lanes)) return PLAN_NEVER;
   double padded = axis_elements(from, across->axis) / axis_elements(to, across->axis);
-  const WalkDigit *before = along == to->digits ? NULL : along - 1;
-  bool merged = before && before->axis == across->axis && before->cut == across->cut &&
-                lanes % along->extent == 0;
-  return tiles_cost(p, &(CopyTiles){along->extent, across->extent, lanes, merged},
-                    elements * MAX_OF(padded, 1));
+  CopyTiles tiles = {along->extent, across->extent, lanes};
+  bool interleaved =
+      along->extent == TRANSPOSE_INTERLEAVED && tile_rows(across, to, lanes) % lanes == 0;
+  tiles.merged_stores =
+      rows_follow(to, along, across) && (interleaved || lanes % along->extent == 0);
+  tiles.merged_loads = rows_follow(from, across, along) && along->extent % lanes == 0 &&
+                       across->extent == TRANSPOSE_INTERLEAVED;
+  return tiles_cost(p, &tiles, elements * MAX_OF(padded, 1));
 }
 
 static double elements_of(const LayoutWalk *walk) {

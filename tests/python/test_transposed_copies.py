@@ -16,7 +16,8 @@ CPUS = ["avx512", "avx2", "sse2", "scalar"]
 SHAPES = [((64, 48), (1, 0)), ((37, 53), (1, 0)), ((3, 5), (1, 0)), ((1, 40), (1, 0)),
           ((2, 3, 31, 29), (0, 2, 3, 1)), ((2, 31, 29, 3), (0, 3, 1, 2)),
           ((1, 64, 14, 14), (0, 2, 3, 1)), ((5, 7, 4, 33), (3, 2, 1, 0)),
-          ((600, 520), (1, 0)), ((2, 17, 3, 40), (0, 2, 3, 1))]
+          ((600, 520), (1, 0)), ((2, 17, 3, 40), (0, 2, 3, 1)),
+          ((2, 3, 5, 32), (0, 2, 3, 1)), ((2, 5, 32, 3), (0, 3, 1, 2))]
 TYPES = ["float32", "float64", "float16", "int8", "int64", "bool"]
 
 
@@ -56,7 +57,7 @@ def test_transposes(shape, order, cpu, tmp_path):
 
 @pytest.mark.parametrize("cpu", CPUS[:2])
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape, order", SHAPES[:2] + SHAPES[4:6])
+@pytest.mark.parametrize("shape, order", SHAPES[1:2] + SHAPES[4:6] + SHAPES[-2:])
 def test_types(shape, order, dtype, cpu, tmp_path):
     x = contents(shape, dtype)
     y = x.transpose(order)
@@ -119,6 +120,38 @@ def test_from_blocks_to_padded_blocks(block, cpu, tmp_path):
     layouts = ["--cpu", cpu, "--input-layout", "x=ACB32c", "--output-layout", f"y=ABC{block}b"]
     pleat("verify", path, *layouts)
     assert "lane by lane" not in pleat("run", path, "--fill", "random", *layouts)
+
+
+@pytest.mark.parametrize("cpu", CPUS[:3])
+@pytest.mark.parametrize("order", [(0, 3, 1, 2), (0, 2, 3, 1)])
+def test_three_channels(order, cpu, tmp_path):
+    """Images of bytes become normalised tensors: the channels are read, or written, as whole vectors."""
+    shape = (2, 3, 7, 48) if order == (0, 2, 3, 1) else (2, 7, 48, 3)
+    x = np.random.default_rng(0).integers(0, 256, shape).astype("uint8")
+    y = x.transpose(order)
+    each = (1, 1, 1, 3) if y.shape[-1] == 3 else (1, 3, 1, 1)
+    mean, scale = (np.array(v, "float32").reshape(each) for v in ((3, 5, 7), (0.5, 0.25, 2)))
+    nodes = [helper.make_node("Constant", [], [n], value=numpy_helper.from_array(v, n))
+             for n, v in (("mean", mean), ("scale", scale))]
+    nodes += [helper.make_node("Cast", ["x"], ["f"], to=kind(np.dtype("float32"))),
+              helper.make_node("Transpose", ["f"], ["t"], perm=list(order)),
+              helper.make_node("Sub", ["t", "mean"], ["d"]), helper.make_node("Mul", ["d", "scale"], ["y"])]
+    found, said = results(tmp_path, nodes, {"x": x}, {"y": ("float32", y.shape)}, "--cpu", cpu)
+    np.testing.assert_array_equal(found["y"], (y - mean) * scale)
+    assert "lane by lane" not in said
+
+
+@pytest.mark.parametrize("cpu", CPUS[1:3])
+@pytest.mark.parametrize("given, taken", [("NHWC", "NCHW16c"), ("NCHW16c", "NCHW4c"), ("NHWC", "NCHW8c")])
+def test_what_is_read_comes_in_order(given, taken, cpu, tmp_path):
+    """Where the output's order jumps over what the first cache holds, the loops follow the input."""
+    path = tmp_path / "model.onnx"
+    kinds = [value_info(n, (2, 48, 24, 25), kind(np.dtype("float32"))) for n in "xy"]
+    save_model(path, [helper.make_node("Neg", ["x"], ["y"])], kinds[:1], kinds[1:])
+    layouts = ["--cpu", cpu, "--input-layout", f"x={given}", "--output-layout", f"y={taken}"]
+    pleat("verify", path, *layouts)
+    steps = pleat("plan", path, *layouts, "--schedules", "--kernel", 1)
+    assert re.search(r"sch.reorder\((l\d+, ){5}l\d+\)", steps)
 
 
 @pytest.mark.parametrize("cpu", CPUS)
