@@ -161,13 +161,13 @@ static bool run_parallel(AutoSched *s, const LoopRefs *loops, LoopRef vectors) {
   return schedule_parallel(s->sch, all);
 }
 
-typedef struct LoadSearch {
+typedef struct OnlyLoad {
   const Expr *load;
   bool alone;
-} LoadSearch;
+} OnlyLoad;
 
 static bool note_only_load(Visitor *visitor, Expr *e) {
-  LoadSearch *search = visitor->env;
+  OnlyLoad *search = visitor->env;
   search->alone &= e->op != EXPR_IF_THEN_ELSE && (e->op != EXPR_LOAD || !search->load);
   if (e->op == EXPR_LOAD) search->load = e;
   return search->alone;
@@ -175,13 +175,13 @@ static bool note_only_load(Visitor *visitor, Expr *e) {
 
 // The only load of what a block stores, which is no condition; NULL: there is none, or another.
 static const Expr *only_load(const Block *block) {
-  LoadSearch search = {NULL, block->body->kind == STMT_STORE};
+  OnlyLoad search = {NULL, block->body->kind == STMT_STORE};
   Visitor visitor = {.env = &search, .enter_expr = note_only_load};
   if (search.alone) visit_expr(&visitor, block->body->as.store.value);
   return search.alone ? search.load : NULL;
 }
 
-// Of a block that reads one tensor: the loop along which what is read continues where the innermost
+// The loop of a block that reads one tensor along which what is read continues where the innermost
 // loop ends, and the iterations, in a row, for which it does so.
 typedef struct ReadOrder {
   int loop; // its position; -1: none

@@ -43,7 +43,8 @@ typedef struct StagePiece {
 } StagePiece;
 typedef Array(StagePiece) StagePieces;
 // Cuts the output of a stage at its outermost conditions, into an array that may have had other
-// pieces. False when the conditions do not cut it into boxes of which no two meet, or into too many.
+// pieces. False when the conditions do not cut it into boxes of which no two meet, or cut it into
+// too many.
 bool stage_pieces(Context *context, const Stage *stage, StagePieces *out);
 
 // The digits (axis // cut) % extent of a domain in the order in which memory has them, without
