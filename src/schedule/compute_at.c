@@ -552,8 +552,10 @@ static bool read_digit(Move *move, const Region *read, int d, ReadDigit *out) {
   if (!expr_is_int(read->extent[d], 1) || !digit_of(move->moved, read->min[d], out))
     return move_refuse(move, arena_printf(arena,
                                           "an iteration completes a part of axis %d of '%s', which "
-                                          "it does not read by one of its variables",
-                                          d, name));
+                                          "it does not read by one of its variables\nmove the "
+                                          "producers of '%s' to a loop of '%s' by compute_at; "
+                                          "rolling_buffer then keeps what iterations share",
+                                          d, name, name, move->moved->name));
   if (block_reads_conditionally(move->moved, read->buffer))
     return move_refuse(move, arena_printf(arena,
                                           "it reads '%s' under a condition, so not each of its "

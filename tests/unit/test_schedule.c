@@ -443,7 +443,7 @@ static void test_consumers_of_digits(void **state) {
   refused(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "60", "v % 30 // 6, v % 6"), MOVED("i"), message);
   made(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "30", "v // 6, (v + 1) % 6"), MOVED("j"));
   refused(DIGITS("(5, 6)", "(5, 6)", "vi, vj", "30", "v // 6, (v + 1) // 2 % 6"), MOVED("j"),
-          "which it does not read by one of its variables");
+          "which it does not read by one of its variables\nmove the producers of ");
 }
 
 // ---- Caches ----------------------------------------------------------------------------------
