@@ -487,7 +487,8 @@ static bool schedule_reduction(AutoSched *s, TileLoops *loops) {
   for (int i = 0; i < spatial_count; i++) order[n++] = spatial[i];
   TRY(schedule_reorder(s->sch, order, n));
   TRY(schedule_decompose_reduction(s->sch, s->anchor, first, &init));
-  if (s->nest.conditional) TRY(schedule_predicate_reduction(s->sch, s->anchor));
+  if (s->nest.conditional && schedule_skips_by_index(s->sch, s->anchor))
+    TRY(schedule_predicate_reduction(s->sch, s->anchor));
   TRY(unroll_taps(s, reduce, reduce_count));
   for (int i = 0; i + 1 < reduce_count; i++)
     if (schedule_loop(s->sch, reduce[i])->as.loop.kind == LOOP_SERIAL) loops->steps = reduce[i];

@@ -252,11 +252,24 @@ static Expr *merge_padding(Rewriter *rewriter, Expr *e) {
   return expr_if_then_else(rewriter->context, inside, inner->args[1], e->args[2]);
 }
 
-// Sums of products skip padding of value 0, and would have to compute any other.
+// A sum of loads or of loads inside of a box, such as the one of an average pool.
+static bool only_adds(const Expr *e) {
+  switch (e->op) {
+  case EXPR_LOAD:
+  case EXPR_FLOAT:
+  case EXPR_INT: return true;
+  case EXPR_ADD: return only_adds(e->args[0]) && only_adds(e->args[1]);
+  case EXPR_IF_THEN_ELSE: return only_adds(e->args[1]) && only_adds(e->args[2]);
+  default: return false;
+  }
+}
+
+// Sums of products skip padding of value 0, and would have to compute any other. Sums, minima and
+// maxima of elements take the value in their place.
 static bool skips(const Stage *reader, const Stage *padding) {
-  const Expr *outside = padding->te->value->args[2];
+  const Expr *outside = padding->te->value->args[2], *value = reader->te->value;
   bool zero = outside->op == EXPR_FLOAT ? outside->as.f == 0 : outside->as.i == 0;
-  return zero || reader->te->value->op == EXPR_MAX || reader->te->value->op == EXPR_MIN;
+  return zero || value->op == EXPR_MAX || value->op == EXPR_MIN || only_adds(value);
 }
 
 // The reader with the padding in its windows.

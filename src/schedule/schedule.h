@@ -136,6 +136,9 @@ bool schedule_transform_block_layout(Schedule *schedule, BlockRef block, const I
 bool schedule_drop_padding_predicate(Schedule *schedule, BlockRef block);
 // Turns C += select(cond, a, 0) * b into C += a * b with the predicate cond. The block has no init.
 bool schedule_predicate_reduction(Schedule *schedule, BlockRef block);
+// Would that leave out terms by their indices alone? Where a condition reads memory, vectors
+// compute both values.
+bool schedule_skips_by_index(Schedule *schedule, BlockRef block);
 
 // `func` with reductions over threads (tvm_thread_allreduce) where the loops of a reduction are
 // bound to threads of a block, which then compute at the same time. It is no step, but a part of
