@@ -24,6 +24,7 @@ bench: python all
 	$(VENV)/bin/python bench/saved.py --pleat $(BUILD)/pleat
 	$(VENV)/bin/python bench/start.py --pleat $(BUILD)/pleat
 	$(VENV)/bin/python bench/scale.py --pleat $(BUILD)/pleat
+	$(VENV)/bin/python bench/copies.py
 	$(BUILD)/bench/layouts/layoutbench bench/layouts/queries.jsonl > $(BUILD)/layoutbench.jsonl
 	bench/layouts/peers.sh $(BUILD) $(VENV)
 	$(VENV)/bin/python bench/layouts/growth.py --bench $(BUILD)/bench/layouts/layoutbench

@@ -129,7 +129,7 @@ static bool note_wide_access(Visitor *visitor, Expr *e) {
   if (e->op != EXPR_LOAD || !w->fits) return w->fits;
   int64_t step;
   w->fits = autosched_step_within(w->s, w->block, e->as.buffer, e->args, w->last, w->size, &step) &&
-            (step == 0 || step == 1);
+            step >= -1 && step <= 1;
   return false;
 }
 
