@@ -527,6 +527,7 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
                            "fill='%s' says how pad_value is written, but there is no pad_value",
                            way->as.s);
   Aliases aliases;
+  const Buffer *asked = buffer;
   if (!(buffer = layout_owner(schedule, at, buffer, &map))) return false;
   if (!find_aliases(schedule, at, buffer, &aliases)) return false;
   const Layout *on_buffer = layout_on_buffer(schedule, at, buffer, map);
@@ -556,7 +557,8 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
                                !step_rewrites_loops(call)))
     return false;
   relaid.after = schedule->func;
-  call->relaid = arena_copy(&context->arena, &relaid, sizeof relaid);
+  // Other forms of a step have the axes of the buffer that it names.
+  if (buffer == asked) call->relaid = arena_copy(&context->arena, &relaid, sizeof relaid);
   return true;
 }
 
