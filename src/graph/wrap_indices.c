@@ -9,7 +9,8 @@
 
 typedef struct Wrapping {
   Context *context;
-  Analyzer *analyzer; // of the stage's axes
+  const TeStage *te;
+  Analyzer *analyzer; // of its axes; NULL: not made yet, since few stages have such branches
   Expr *innermost;    // the last axis of several elements; NULL: there is none
 } Wrapping;
 
@@ -22,10 +23,12 @@ static bool is_within(const Wrapping *w, Expr *condition, bool holds, Expr *inde
 }
 
 // The index that equals `a` where the condition holds, and `b` elsewhere; NULL when none is found.
-static Expr *wrapped_index(const Wrapping *w, Expr *condition, Expr *a, Expr *b) {
+static Expr *wrapped_index(Wrapping *w, Expr *condition, Expr *a, Expr *b) {
   int64_t apart;
+  if (a == b) return a;
+  if (!w->analyzer) w->analyzer = stage_analyzer(w->context, w->te);
   Expr *difference = analyzer_simplify_deep(w->analyzer, expr_sub(w->context, a, b));
-  if (a == b || expr_is_int(difference, 0)) return a;
+  if (expr_is_int(difference, 0)) return a;
   if (!expr_as_int(difference, &apart) || (w->innermost && expr_uses(a, w->innermost))) return NULL;
   Expr *end = expr_int(w->context, a->type, apart < 0 ? -apart : apart);
   if (!is_within(w, condition, true, a, end) || !is_within(w, condition, false, b, end))
@@ -34,7 +37,7 @@ static Expr *wrapped_index(const Wrapping *w, Expr *condition, Expr *a, Expr *b)
 }
 
 static Expr *wrap_loads(Rewriter *rewriter, Expr *e) {
-  const Wrapping *w = rewriter->env;
+  Wrapping *w = rewriter->env;
   if (e->op != EXPR_IF_THEN_ELSE) return e;
   const Expr *a = e->args[1], *b = e->args[2];
   if (a->op != EXPR_LOAD || b->op != EXPR_LOAD || a->as.buffer != b->as.buffer) return e;
@@ -61,7 +64,7 @@ static Expr *read_through_view(Rewriter *rewriter, Expr *e) {
 // The load that the value is when the views that it reads are inlined one after the other; NULL
 // when it stays conditional, or repeats elements.
 static Expr *wrapped(StageGraph *s, const TeStage *te) {
-  Wrapping w = {s->context, stage_analyzer(s->context, te), innermost_axis(te)};
+  Wrapping w = {.context = s->context, .te = te, .innermost = innermost_axis(te)};
   Rewriter wrap = {.context = s->context, .env = &w, .expr = wrap_loads};
   Rewriter inside = {.context = s->context, .env = s, .expr = read_through_view};
   for (Expr *value = te->value, *next; value; value = next) {

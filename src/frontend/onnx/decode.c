@@ -59,6 +59,11 @@ static bool refuse(Decoder *decoder, const uint8_t *at, const char *problem) {
 static void *place(Decoder *decoder, const pb_field_iter_t *field, size_t size) {
   if (PB_HTYPE(field->type) != PB_HTYPE_REPEATED) return field->pData;
   AnyArray *array = field->pData;
+  enum { LARGE = 64 }; // bytes of a message; most messages have one of a kind
+  if (!array->capacity && size >= LARGE) {
+    array->items = arena_alloc(&decoder->context->arena, size);
+    array->capacity = 1;
+  }
   array_reserve(&decoder->context->arena, (void **)&array->items, &array->capacity,
                 array->count + 1, size);
   void *element = array->items + (size_t)array->count++ * size;
