@@ -175,22 +175,77 @@ static Expr *conditions_between(const Decompose *d) {
   return all;
 }
 
-// The condition at the start of the reduction. Parts that are false there only where no iteration
-// is left are dropped: the init is the result then.
-static Expr *condition_at_start(const Decompose *d, Expr *condition) {
-  Context *context = d->schedule->context;
-  ExprArray all = {0}, kept = {0};
-  Array(VarRange) loops = {0};
+// Does a condition choose among the iterations of a loop outside of the init that no variable of
+// the block uses? The init would begin an element again in each of them.
+static bool chooses_repetition(const Decompose *d, const Expr *condition) {
+  for (int i = path_scope(&d->path, d->path.count - 1) + 1; i < d->depth; i++) {
+    const Stmt *s = d->path.items[i];
+    if (s->kind == STMT_FOR && !block_binds(d->block, s->as.loop.var, false) &&
+        expr_uses(condition, s->as.loop.var))
+      return true;
+  }
+  return false;
+}
+
+typedef Array(VarRange) UpdateLoops;
+
+// The loops from that of the init on which no spatial variable of the block uses.
+static void loops_of_updates(const Decompose *d, UpdateLoops *out) {
   for (int i = d->depth; i < d->path.count - 1; i++) {
     const Stmt *s = d->path.items[i];
     if (s->kind == STMT_FOR && !block_binds(d->block, s->as.loop.var, false))
-      array_push(&context->arena, &loops, loop_range(s));
+      array_push(&d->schedule->context->arena, out, loop_range(s));
   }
+}
+
+static Expr *whole_condition(const Decompose *d) {
+  return condition_and(d->schedule->context, conditions_between(d), d->block->predicate);
+}
+
+// The condition at the start of the reduction. Parts that are false there only where no iteration
+// is left are dropped, unless they choose one of several repetitions of the block: the init is the
+// result then.
+static Expr *condition_at_start(const Decompose *d) {
+  Context *context = d->schedule->context;
+  Expr *condition = whole_condition(d);
+  ExprArray all = {0}, kept = {0};
+  UpdateLoops loops = {0};
+  loops_of_updates(d, &loops);
   if (condition) expr_conjuncts(context, condition, &all);
   for (int i = 0; i < all.count; i++)
-    if (!condition_needs_first(context, d->block, all.items[i], loops.items, loops.count))
+    if (chooses_repetition(d, all.items[i]) ||
+        !condition_needs_first(context, d->block, all.items[i], loops.items, loops.count))
       array_push(&context->arena, &kept, all.items[i]);
   return substitute_expr(context, expr_conjunction(context, &kept), &d->fresh);
+}
+
+// Refuses where no repetition may be left by a condition that chooses one: the init, which is the
+// result then, would be left out too.
+static bool check_repetitions(const Decompose *d) {
+  Context *context = d->schedule->context;
+  Expr *condition = whole_condition(d);
+  Analyzer *analyzer = path_analyzer(d->schedule, &d->path, d->path.count - 1);
+  ExprArray all = {0};
+  UpdateLoops loops = {0};
+  Map starts = map_new(&context->arena);
+  loops_of_updates(d, &loops);
+  for (int i = path_scope(&d->path, d->path.count - 1) + 1; i < d->path.count - 1; i++) {
+    const Stmt *s = d->path.items[i];
+    if (s->kind == STMT_FOR && !block_binds(d->block, s->as.loop.var, false))
+      map_put(&starts, s->as.loop.var, s->as.loop.min);
+  }
+  if (condition) expr_conjuncts(context, condition, &all);
+  for (int i = 0; i < all.count; i++) {
+    Expr *one = all.items[i], *first = substitute_expr(context, one, &starts);
+    if (chooses_repetition(d, one) &&
+        condition_needs_first(context, d->block, one, loops.items, loops.count) &&
+        !analyzer_prove(analyzer, first))
+      return schedule_refuse(d->schedule, path_end(&d->path)->pos,
+                             "a condition of block '%s' chooses among its repetitions, and is not "
+                             "proved to hold in the first",
+                             d->block->name);
+  }
+  return true;
 }
 
 // The nest of the init: new loops for those below that its variables use, and each reduction loop
@@ -221,8 +276,7 @@ static Stmt *init_nest(Decompose *d, Str name) {
     v.binding = substitute_expr(context, v.binding, &d->fresh);
     init->vars[init->var_count++] = v;
   }
-  init->predicate =
-      condition_at_start(d, condition_and(context, conditions_between(d), block->predicate));
+  init->predicate = condition_at_start(d);
   init->body = block->init;
   divide_allocations(d, true, init);
   if (init_has_views(block)) {
@@ -250,7 +304,7 @@ bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
     return false;
   d.block = path_end(&d.path)->as.block;
   if (!check_decompose(&d) || !starts_elements_once(&d) || !check_allocations(&d) ||
-      !alone_below(&d))
+      !alone_below(&d) || !check_repetitions(&d))
     return false;
   Str name =
       schedule_unique_name(schedule, arena_printf(&context->arena, "%s_init", d.block->name));

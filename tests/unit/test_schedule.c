@@ -503,6 +503,25 @@ static void test_decompose_reduction(void **state) {
   refused(copy, "i, j = sch.get_loops('B')\nsch.decompose_reduction('B', i)\n", "has no init");
 }
 
+// A condition leaves out all repetitions of the block but the first, outside of the init.
+static void test_decomposed_repetitions(void **state) {
+  (void)state;
+  const char *const text =
+      HEAD "def f(A: T.Buffer((5, 12), 'int32'), C: T.Buffer((5,), 'int32'), n: T.int32):\n"
+           "    for i, r, u, k in T.grid(5, 2, 1, 12):\n"
+           "        with T.block('C'):\n"
+           "            vi, vk = T.axis.remap('SR', [i, k])\n"
+           "            T.where(r * 2 + u < %s)\n"
+           "            with T.init():\n"
+           "                C[vi] = 7\n"
+           "            C[vi] = C[vi] + A[vi, vk]\n";
+  const char *const steps = "i, r, u, k = sch.get_loops('C')\nsch.decompose_reduction('C', u)\n";
+  Context *context = context_new();
+  made(str_format(context, text, "1"), steps);
+  refused(str_format(context, text, "n"), steps, "chooses among its repetitions");
+  context_free(context);
+}
+
 // The block keeps its name, and also has the one that TVM gives it; both blocks have the
 // annotations.
 static void test_decomposed_blocks(void **state) {
@@ -758,6 +777,7 @@ int main(void) {
       cmocka_unit_test(test_consumers_of_digits),
       cmocka_unit_test(test_caches),
       cmocka_unit_test(test_decompose_reduction),
+      cmocka_unit_test(test_decomposed_repetitions),
       cmocka_unit_test(test_decomposed_blocks),
       cmocka_unit_test(test_prefetch),
       cmocka_unit_test(test_prefetch_in_parts),
