@@ -87,17 +87,74 @@ static bool is_allocation(const Schedule *schedule, const Buffer *buffer) {
   return false;
 }
 
-// The values of the block's variables for which the store has these indices; false when the indices
-// do not determine them.
-static bool variables_at(Context *context, const Block *block, Expr *const *indices, Map *out) {
+// Solves index = at for the one variable of the block in the index, which is that variable plus or
+// minus terms without the block's variables, as 15 - vi: stores the value and returns the variable.
+// NULL where the index has another form.
+static Expr *solve_index(Context *context, const Block *block, Expr *index, Expr *at,
+                         Expr **value) {
+  Analyzer *analyzer = analyzer_new(context);
+  for (int i = 0; i < block->var_count; i++) {
+    Expr *var = block->vars[i].var;
+    if (!dtype_equal(var->type, index->type) || !expr_uses(index, var)) continue;
+    at = expr_cast(context, var->type, at);
+    Expr *rest = analyzer_simplify(analyzer, expr_sub(context, index, var));
+    *value = expr_sub(context, at, rest);
+    if (expr_uses_block_vars(rest, block)) {
+      rest = analyzer_simplify(analyzer, expr_add(context, index, var));
+      *value = expr_sub(context, rest, at);
+    }
+    if (expr_uses_block_vars(rest, block) || expr_reads_memory(rest)) return NULL;
+    *value = analyzer_simplify(analyzer, *value);
+    return var;
+  }
+  return NULL;
+}
+
+// The layout that sends the block's variables to the indices; NULL when there is none.
+static const Layout *layout_of_indices(Context *context, const Block *block, Expr *const *indices,
+                                       int rank) {
+  int count = block->var_count;
+  Expr **vars = arena_array(&context->arena, Expr *, count + 1);
+  int64_t *extents = arena_array(&context->arena, int64_t, count + 1);
+  for (int i = 0; i < count; i++) {
+    const BlockVar *v = &block->vars[i];
+    if (!expr_is_int(v->min, 0) || v->extent->op != EXPR_INT || v->extent->as.i < 1) return NULL;
+    vars[i] = v->var;
+    extents[i] = v->extent->as.i;
+  }
+  const IndexMap *map = index_map_from_exprs(context, vars, count, indices, rank, false);
+  int diags = context->diags.count, errors = context->error_count;
+  const Layout *layout = map ? layout_static(context, map, extents, (SourcePos){0}) : NULL;
+  diag_forget(context, diags, errors); // a map that is no layout has no inverse
+  return layout;
+}
+
+// Finds the block's variables for which the indices are `at`, by the inverse of the indices.
+static bool invert_indices(Context *context, const Block *block, Expr *const *indices, int rank,
+                           Expr *const *at, Map *out) {
+  const Layout *layout = layout_of_indices(context, block, indices, rank);
+  Expr *holds, **values = arena_array(&context->arena, Expr *, block->var_count + 1);
+  if (!layout || !layout_inverse_exprs(context, layout, at, NULL, values, &holds, NULL))
+    return false;
+  *out = map_new(&context->arena);
+  for (int i = 0; i < block->var_count; i++) {
+    Expr *var = block->vars[i].var;
+    map_put(out, var, expr_cast(context, var->type, values[i]));
+  }
+  return true;
+}
+
+// The variables as in variables_at, where each index has at most one of them.
+static bool variables_one_by_one(Context *context, const Block *block, Expr *const *indices,
+                                 Map *out) {
   const Stmt *store = block->body;
   *out = map_new(&context->arena);
   for (int d = 0; d < store->as.store.rank; d++) {
-    Expr *index = store->as.store.indices[d];
-    if (index->op == EXPR_VAR && !map_contains(out, index))
-      map_put(out, index, expr_cast(context, index->type, indices[d]));
-    else if (index->op != EXPR_INT)
-      return false;
+    Expr *value, *index = store->as.store.indices[d];
+    if (index->op == EXPR_INT) continue;
+    Expr *var = solve_index(context, block, index, indices[d], &value);
+    if (!var || map_contains(out, var)) return false;
+    map_put(out, var, value);
   }
   for (int i = 0; i < block->var_count; i++) {
     const BlockVar *v = &block->vars[i];
@@ -106,6 +163,15 @@ static bool variables_at(Context *context, const Block *block, Expr *const *indi
     map_put(out, v->var, expr_cast(context, v->var->type, v->min));
   }
   return true;
+}
+
+// The values of the block's variables for which the store has these indices; false when the indices
+// do not determine them.
+static bool variables_at(Context *context, const Block *block, Expr *const *indices, Map *out) {
+  const Stmt *store = block->body;
+  return variables_one_by_one(context, block, indices, out) ||
+         invert_indices(context, block, store->as.store.indices, store->as.store.rank, indices,
+                        out);
 }
 
 // ---- Rewriting consumers -----------------------------------------------------------------------
@@ -278,7 +344,7 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
   if (!is_allocation(schedule, buffer))
     return refuse_block(schedule, at, "what it writes is not an allocation of this function");
   if (!variables_at(context, block, block->body->as.store.indices, &values))
-    return refuse_block(schedule, at, "its indices do not give its variables one by one");
+    return refuse_block(schedule, at, "its indices do not give its variables");
   if (!only_writer(schedule, &blocks, block, buffer, &why) ||
       !check_inputs(schedule, &blocks, &path, buffer, &why))
     return refuse_block(schedule, at, why);
@@ -361,56 +427,25 @@ static Expr *in_domain(Context *context, Analyzer *analyzer, const BlockVar *v, 
   return analyzer_prove(analyzer, high) ? all : condition_and(context, all, high);
 }
 
-// Finds the variables where each index that the consumer reads by is one of them, or has variables
-// of other axes only.
+// Finds the variables where each index that the consumer reads by has at most one of them.
 static bool variables_by_axis(Backward *b) {
+  Context *context = b->schedule->context;
   const Stmt *store = b->into->body;
   for (int d = 0; d < store->as.store.rank; d++) {
-    Expr *index = b->indices[d];
-    if (map_contains(&b->values, index)) continue;
-    if (index->op == EXPR_VAR)
-      map_put(&b->values, index,
-              expr_cast(b->schedule->context, index->type, store->as.store.indices[d]));
-    else if (expr_uses_block_vars(index, b->block))
-      return false;
+    Expr *value, *index = b->indices[d];
+    if (!expr_uses_block_vars(index, b->block)) continue;
+    Expr *var = solve_index(context, b->block, index, store->as.store.indices[d], &value);
+    if (!var) return false;
+    if (!map_contains(&b->values, var)) map_put(&b->values, var, value);
   }
   return true;
-}
-
-// The layout that sends the consumer's variables to the indices at which it reads; NULL when there
-// is none.
-static const Layout *read_layout(const Backward *b) {
-  Context *context = b->schedule->context;
-  int count = b->block->var_count, rank = b->into->body->as.store.rank;
-  Expr **vars = arena_array(&context->arena, Expr *, count + 1);
-  int64_t *extents = arena_array(&context->arena, int64_t, count + 1);
-  for (int i = 0; i < count; i++) {
-    const BlockVar *v = &b->block->vars[i];
-    if (!expr_is_int(v->min, 0) || v->extent->op != EXPR_INT || v->extent->as.i < 1) return NULL;
-    vars[i] = v->var;
-    extents[i] = v->extent->as.i;
-  }
-  const IndexMap *map = index_map_from_exprs(context, vars, count, b->indices, rank, false);
-  int diags = context->diags.count, errors = context->error_count;
-  const Layout *layout = map ? layout_static(context, map, extents, (SourcePos){0}) : NULL;
-  diag_forget(context, diags, errors); // a map that is no layout has no inverse
-  return layout;
 }
 
 // Finds the variables by the inverse of the indices at which the consumer reads.
 static bool variables_by_inverse(Backward *b) {
-  Context *context = b->schedule->context;
   const Stmt *store = b->into->body;
-  const Layout *layout = read_layout(b);
-  Expr *holds, **values = arena_array(&context->arena, Expr *, b->block->var_count + 1);
-  if (!layout ||
-      !layout_inverse_exprs(context, layout, store->as.store.indices, NULL, values, &holds, NULL))
-    return false;
-  b->values = map_new(&context->arena);
-  for (int i = 0; i < b->block->var_count; i++)
-    map_put(&b->values, b->block->vars[i].var,
-            expr_cast(context, b->block->vars[i].var->type, values[i]));
-  return true;
+  return invert_indices(b->schedule->context, b->block, b->indices, store->as.store.rank,
+                        store->as.store.indices, &b->values);
 }
 
 // Solves for the consumer's variables: its read indices must equal the producer's store indices.

@@ -612,8 +612,35 @@ static void test_reverse_inline_by_inverse(void **state) {
   made(READS("(3, 5)", "13", "vi // 5, vi % 5"), step);     // the last two elements have no reader
   made(READS("(7, 5)", "11", "vi % 3 * 2, vi // 3"), step); // nor has every second row
   made(READS("(15, 2)", "15", "14 - vi, 1"), step);
+  made(READS("(15, 2)", "13", "vi + 2, 1"), step);
   refused(READS("(3, 5)", "15", "vi // 6, vi % 5"), step, "are not proved to give its variables");
   refused(READS("(5, 5)", "10", "vi // 2, vi // 2"), step, "are not proved to give its variables");
+}
+
+// Both directions, where the producer writes and the consumer reads by falling or linear indices.
+static void test_inline_of_falling_indices(void **state) {
+  (void)state;
+#define FALLING(WRITTEN, READ)                                                                     \
+  HEAD "def f(A: T.Buffer((3, 5), 'float32'), C: T.Buffer((15,), 'float32')):\n"                   \
+       "    B = T.alloc_buffer((15,))\n"                                                           \
+       "    for i, j in T.grid(3, 5):\n"                                                           \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            B[" WRITTEN "] = A[vi, vj] * T.float32(2)\n"                                   \
+       "    for i in range(15):\n"                                                                 \
+       "        with T.block('C'):\n"                                                              \
+       "            vi = T.axis.spatial(15, i)\n"                                                  \
+       "            C[vi] = B[" READ "] + T.float32(1)\n"
+  static const char *const steps[] = {"sch.compute_inline('B')\n",
+                                      "sch.reverse_compute_inline('C')\n"};
+  for (int i = 0; i < COUNT_OF(steps); i++) {
+    made(FALLING("vi * 5 + vj", "14 - vi"), steps[i]);
+    made(FALLING("vi * 5 + 4 - vj", "vi"), steps[i]);
+    made(FALLING("14 - vi * 5 - vj", "14 - vi"), steps[i]);
+    made(FALLING("10 - vi * 5 + vj", "vi"), steps[i]);
+  }
+  refused(FALLING("vi * 4 - vj + 4", "vi"), steps[0], "its indices do not give its variables");
+  refused(FALLING("vi * 5 + vj", "14 - vi // 2"), steps[1], "not proved to give its variables");
 }
 
 // An index over no values would be simplified to a constant.
@@ -782,6 +809,7 @@ int main(void) {
       cmocka_unit_test(test_prefetch),
       cmocka_unit_test(test_prefetch_in_parts),
       cmocka_unit_test(test_reverse_inline_by_inverse),
+      cmocka_unit_test(test_inline_of_falling_indices),
       cmocka_unit_test(test_blocks_without_points),
       cmocka_unit_test(test_reverse_inline_of_addresses),
       cmocka_unit_test(test_rfactor),

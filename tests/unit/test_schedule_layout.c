@@ -406,9 +406,24 @@ static const char symbolic[] = HEAD "def f(a: T.handle, b: T.handle):\n"
                                     "            vi, vj = T.axis.remap('SS', [i, j])\n"
                                     "            B[vi, vj] = A[vi, vj] + T.float32(1)\n";
 
-static void symbolic_made(const char *steps, int64_t n) {
+#define FALLING(WRITTEN, READ)                                                                     \
+  HEAD "def f(a: T.handle, c: T.handle):\n"                                                        \
+       "    n = T.int32()\n"                                                                       \
+       "    A = T.match_buffer(a, (n, 3), 'float32')\n"                                            \
+       "    C = T.match_buffer(c, (n, 3), 'float32')\n"                                            \
+       "    B = T.alloc_buffer((n, 3), 'float32')\n"                                               \
+       "    for i, j in T.grid(n, 3):\n"                                                           \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            B[" WRITTEN "] = A[vi, vj] + T.float32(1)\n"                                   \
+       "    for i, j in T.grid(n, 3):\n"                                                           \
+       "        with T.block('C'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            C[vi, vj] = B[" READ "] * T.float32(2)\n"
+
+static void symbolic_made_in(const char *program, const char *steps, int64_t n) {
   Context *context = context_new();
-  PrimFunc *before = check_parse(context, symbolic);
+  PrimFunc *before = check_parse(context, program);
   Schedule *schedule = schedule_new(context, before);
   bool made = check_replay(schedule, steps);
   if (!made) diag_print_all(context, stderr);
@@ -425,8 +440,19 @@ static void symbolic_made(const char *steps, int64_t n) {
   context_free(context);
 }
 
+static void symbolic_made(const char *steps, int64_t n) {
+  symbolic_made_in(symbolic, steps, n);
+}
+
 static void test_symbolic_sizes(void **state) {
   (void)state;
+  static const char *const inlines[] = {"sch.compute_inline('B')",
+                                        "sch.reverse_compute_inline('C')"};
+  for (int i = 0; i < COUNT_OF(inlines); i++) {
+    symbolic_made_in(FALLING("n - 1 - vi, vj", "vi, 2 - vj"), inlines[i], 7);
+    symbolic_made_in(FALLING("vi, vj", "n - 1 - vi, vj"), inlines[i], 5);
+    symbolic_made_in(FALLING("n - 1 - vi, 2 - vj", "n - 1 - vi, 2 - vj"), inlines[i], 1);
+  }
   symbolic_made("i, j = sch.get_loops('B')\na, b = sch.split(i, factors=[None, 4])\n"
                 "sch.reorder(b, j, a)\nsch.parallel(a)\nsch.vectorize(b)\n",
                 7);
