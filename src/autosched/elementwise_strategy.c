@@ -113,6 +113,7 @@ bool autosched_step_within(const AutoSched *s, const Block *block, const Buffer 
 
 // ---- Vectors
 
+enum { LARGEST_PERIOD = 16 };       // of the mask of a swizzle
 enum { MOST_WIDE_OPERATIONS = 16 }; // of a value that is computed for a whole line at once
 
 typedef struct WideSearch {
@@ -151,6 +152,57 @@ static int lanes_of_line(AutoSched *s, BlockRef ref, const LoopRefs *loops) {
   if (count.functions || work.lane_work || work.operations > MOST_WIDE_OPERATIONS) return lanes;
   visit_expr(&(Visitor){.env = &w, .enter_expr = note_wide_access}, block->body->as.store.value);
   return w.fits ? (int)wide : lanes;
+}
+
+// An XOR swizzle of the innermost axis by a mask that follows another axis.
+typedef struct Swizzle {
+  const Expr *last; // the variable of the innermost axis
+  const Expr *var;  // of the axis of the mask, which repeats after `period` iterations; NULL: none
+  int64_t period;   // 0: the mask is the variable itself
+} Swizzle;
+
+// Is the mask v, v % m or v // a % m?
+static void note_mask(Swizzle *swizzle, const Expr *e) {
+  int64_t modulo = 0, divisor = 1;
+  if (e->op == EXPR_FLOOR_MOD && expr_as_int(e->args[1], &modulo)) e = e->args[0];
+  if (e->op == EXPR_FLOOR_DIV && modulo && expr_as_int(e->args[1], &divisor)) e = e->args[0];
+  bool small = modulo >= 0 && modulo <= LARGEST_PERIOD && divisor > 0 && divisor <= LARGEST_PERIOD;
+  if (e->op != EXPR_VAR || !small) return;
+  swizzle->var = e;
+  swizzle->period = modulo * divisor;
+}
+
+static bool note_swizzle(Visitor *visitor, Expr *e) {
+  Swizzle *swizzle = visitor->env;
+  for (int i = 0; i < 2 && e->op == EXPR_BIT_XOR && !swizzle->var; i++)
+    if (expr_uses(e->args[1 - i], swizzle->last) && !expr_uses(e->args[i], swizzle->last))
+      note_mask(swizzle, e->args[i]);
+  return !swizzle->var;
+}
+
+// Unrolls the iterations of the axis that a swizzle's mask follows, so that each vector that is
+// read is a known permutation of a whole one. The loops outside still give all threads work.
+static bool unroll_mask(AutoSched *s, BlockRef ref, LoopRefs *loops) {
+  const Block *block = schedule_block(s->sch, ref);
+  int last = loops->count - 1, at = 0;
+  if (block->var_count != loops->count || block->body->kind != STMT_STORE) return true;
+  Swizzle swizzle = {block->vars[last].var};
+  visit_expr(&(Visitor){.env = &swizzle, .enter_expr = note_swizzle}, block->body->as.store.value);
+  int64_t pieces = 1;
+  while (at < last && block->vars[at].var != swizzle.var)
+    pieces *= autosched_loop_extent(s, loops->items[at++]);
+  if (at == last || block->vars[at].binding != loops->items[at]) return true;
+  int64_t extent = autosched_loop_extent(s, loops->items[at]),
+          period = swizzle.period ? swizzle.period : extent;
+  if (period < 2 || period > LARGEST_PERIOD || extent % period ||
+      pieces * (extent / period) < autosched_least_pieces(s->machine))
+    return true;
+  LoopRef inner;
+  TRY(autosched_split(s, loops->items[at], period, &loops->items[at], &inner));
+  array_push(&s->context->arena, loops, inner);
+  memmove(loops->items + at + 2, loops->items + at + 1, sizeof inner * (size_t)(last - at));
+  loops->items[at + 1] = inner;
+  return schedule_unroll(s->sch, inner);
 }
 
 static bool run_parallel(AutoSched *s, const LoopRefs *loops, LoopRef vectors) {
@@ -232,7 +284,7 @@ bool autosched_in_vectors(AutoSched *s, BlockRef block) {
   TRY(schedule_get_loops(s->sch, block, &loops));
   if (loops.count == 0) return true;
   int lanes = lanes_of_line(s, block, &loops);
-  TRY(follow_read(s, block, &loops));
+  TRY(follow_read(s, block, &loops) && unroll_mask(s, block, &loops));
   TRY(fuse_flat(s, block, &loops, lanes));
   TRY(fuse_units(s, &loops));
   LoopRef last = array_last(&loops), outer = NULL, inner = last;

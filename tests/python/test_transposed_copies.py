@@ -154,6 +154,21 @@ def test_what_is_read_comes_in_order(given, taken, cpu, tmp_path):
     assert re.search(r"sch.reorder\((l\d+, ){5}l\d+\)", steps)
 
 
+@pytest.mark.parametrize("mask", ["i % 8", "i // 2 % 4", "i"])
+@pytest.mark.parametrize("shape, cpu", [((48, 40), "avx2"), ((48, 40), "sse2"), ((16, 104), "avx512")])
+def test_swizzles(shape, cpu, mask, tmp_path):
+    """The iterations that share a mask have code of their own, so that no element is gathered."""
+    if mask == "i":
+        shape = (8, shape[1])
+    path = tmp_path / "model.onnx"
+    kinds = [value_info(n, (3, *shape), kind(np.dtype("float32"))) for n in "xy"]
+    save_model(path, [helper.make_node("Neg", ["x"], ["y"])], kinds[:1], kinds[1:])
+    layouts = ["--cpu", cpu, "--threads", 1, "--output-layout", f"y=lambda n, i, j: [n, i, j ^ ({mask})]"]
+    pleat("verify", path, *layouts)
+    if cpu != "sse2" or mask == "i // 2 % 4":  # masks below the lanes of a vector
+        assert not re.search(r"x\w*\[T\.Broadcast\(", lowered(tmp_path, *layouts))
+
+
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("batch, rows, columns", [(1, 64, 48), (3, 37, 53), (2, 5, 200)])
 def test_arithmetic_around(batch, rows, columns, cpu, tmp_path):
