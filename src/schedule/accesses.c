@@ -310,6 +310,26 @@ static bool writes_padding(const Block *block, const Buffer *buffer) {
   return !content || expr_is_true(block->predicate);
 }
 
+// True when the access writes each element of the region, one of the buffer.
+static bool access_fills(Schedule *schedule, Analyzer *analyzer, const Access *a,
+                         const Region *region) {
+  Region own = {a->buffer, a->min, a->extent};
+  return a->write && a->buffer == region->buffer && a->exact &&
+         region_covers(analyzer, &own, region) &&
+         block_writes_whole_domain(schedule, a->block, analyzer) &&
+         writes_padding(a->block, region->buffer);
+}
+
+bool block_fills_buffer(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
+                        const Block *block, Buffer *buffer) {
+  Region whole = region_whole(schedule->context, buffer);
+  for (int i = 0; i < accesses->count; i++)
+    if (accesses->items[i].block == block &&
+        access_fills(schedule, analyzer, &accesses->items[i], &whole))
+      return true;
+  return false;
+}
+
 Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
                          const Buffer *buffer, Region *out) {
   bool any = false, full = false;
@@ -320,12 +340,7 @@ Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArr
     *out = any ? region_union(analyzer, out, &region) : region;
     any = true;
   }
-  for (int i = 0; i < accesses->count && !full; i++) {
-    const Access *a = &accesses->items[i];
-    Region region = {a->buffer, a->min, a->extent};
-    full = a->write && a->buffer == buffer && a->exact && region_covers(analyzer, &region, out) &&
-           block_writes_whole_domain(schedule, a->block, analyzer) &&
-           writes_padding(a->block, buffer);
-  }
+  for (int i = 0; any && i < accesses->count && !full; i++)
+    full = access_fills(schedule, analyzer, &accesses->items[i], out);
   return !any ? WRITTEN_NOTHING : full ? WRITTEN_BOX : WRITTEN_PARTS;
 }

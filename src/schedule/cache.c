@@ -289,25 +289,36 @@ static void redirect_readers(Schedule *schedule, const Caching *c, const PathArr
   }
 }
 
+// True when the block writes all elements of the buffer, as one for each point of its domain or by
+// regions that its inner blocks fill.
+static bool writes_all(Schedule *schedule, const Path *path, int top, const Block *block,
+                       Buffer *buffer) {
+  Analyzer *analyzer = path_analyzer(schedule, path, path->count - 1);
+  bool all_points = !path_bindings_check(schedule, path, analyzer, block);
+  bool by_axis = block->write_count == 1;
+  for (int d = 0; by_axis && d < buffer->rank; d++)
+    by_axis = index_is_axis(block, block->writes[0].min[d], buffer->shape[d]);
+  if (by_axis) return all_points && block_writes_whole_domain(schedule, block, analyzer);
+  AccessArray accesses = {0};
+  if (block_is_reduction(block) && !(all_points && expr_is_true(block->predicate))) return false;
+  analyzer = path_analyzer(schedule, path, top);
+  stmt_accesses_below(schedule, analyzer, path->items[top], &accesses);
+  return block_fills_buffer(schedule, analyzer, &accesses, block, buffer);
+}
+
 // True when the nest's first access to the buffer is a block that writes all of its elements.
-static bool is_complete_writer(Schedule *schedule, const Path *path, int top,
-                               const Buffer *buffer) {
-  Context *context = schedule->context;
+static bool is_complete_writer(Schedule *schedule, const Path *path, int top, Buffer *buffer) {
   StmtArray blocks = {0};
-  blocks_at(&context->arena, path->items[top], &blocks);
+  blocks_at(&schedule->context->arena, path->items[top], &blocks);
   for (int i = 0; i < blocks.count; i++) {
     const Block *block = blocks.items[i]->as.block;
     bool reads = block_touches(block, buffer, false), writes = block_touches(block, buffer, true);
     if (!reads && !writes) continue;
-    if (reads || block->write_count != 1 || (block_is_reduction(block) && !block->init))
-      return false;
-    for (int d = 0; d < buffer->rank; d++)
-      if (!index_is_axis(block, block->writes[0].min[d], buffer->shape[d])) return false;
+    if (block_is_reduction(block) && (reads || !block->init)) return false;
     Path at;
     path_to_block(schedule, block->name, &at);
-    Analyzer *analyzer = path_analyzer(schedule, &at, at.count - 1);
-    return !path_bindings_check(schedule, &at, analyzer, block) &&
-           block_writes_whole_domain(schedule, block, analyzer);
+    if (reads && !block_reads_own_writes(schedule, &at, buffer)) return false;
+    return writes_all(schedule, &at, top, block, buffer);
   }
   return false;
 }

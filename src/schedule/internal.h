@@ -447,6 +447,9 @@ bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *
 typedef enum Written { WRITTEN_NOTHING, WRITTEN_BOX, WRITTEN_PARTS } Written;
 Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
                          const Buffer *buffer, Region *out);
+// True when the accesses have a write of the block that is proved to write all of the buffer.
+bool block_fills_buffer(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
+                        const Block *block, Buffer *buffer);
 // True when no two iterations of the loops down to the end of the path write the same element of
 // the buffer, so that an element is complete after one of them.
 bool path_completes_buffer(Schedule *schedule, const Path *loop, const Buffer *buffer);

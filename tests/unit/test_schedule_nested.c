@@ -122,6 +122,51 @@ static const char inner_whole[] = OUTER("            for k in T.grid(3):\n"
                                         "                    vk = T.axis.spatial(3, k)\n"
                                         "                    C[vi, vj] = A[vi, vj]\n");
 
+// An outer block of rows, which inner blocks write in parts: N elements at INDEX, if WHERE holds.
+#define ROWS(INSIDE)                                                                               \
+  HEAD "def f(A: T.Buffer((3, 8)), B: T.Buffer((3, 8)), C: T.Buffer((3,))):\n"                     \
+       "    for i in range(3):\n"                                                                  \
+       "        with T.block('O'):\n"                                                              \
+       "            vi = T.axis.spatial(3, i)\n"                                                   \
+       "            T.reads(A[vi, 0:8])\n"                                                         \
+       "            T.writes(B[vi, 0:8])\n" INSIDE "    for i in range(3):\n"                      \
+       "        with T.block('R'):\n"                                                              \
+       "            vi = T.axis.spatial(3, i)\n"                                                   \
+       "            C[vi] = B[vi, 2]\n"
+#define PART(NAME, N, WHERE, INDEX)                                                                \
+  "            for j in range(" N "):\n"                                                           \
+  "                with T.block('" NAME "'):\n"                                                    \
+  "                    vj = T.axis.spatial(" N ", j)\n" WHERE "                    B[vi, " INDEX   \
+  "] = A[vi, " INDEX "] + T.float32(1)\n"
+#define CONDITION(TEXT) "                    T.where(" TEXT ")\n"
+#define BRANCHES(FIRST, SECOND)                                                                    \
+  "            for j in range(8):\n"                                                               \
+  "                if j < 4:\n"                                                                    \
+  "                    B[vi, " FIRST "] = A[vi, j]\n"                                              \
+  "                else:\n"                                                                        \
+  "                    B[vi, " SECOND "] = A[vi, j] + T.float32(1)\n"
+static const char *const rows_written[] = {
+    ROWS(PART("I", "8", "", "7 - vj")),
+    ROWS(PART("I", "8", "", "vj * 3 % 8")),
+    ROWS(PART("I", "8", "", "T.bitwise_xor(vj, 5)")),
+    ROWS(PART("I", "4", "", "vj + 4") PART("J", "4", "", "vj")),
+    ROWS(PART("I", "5", "", "vj") PART("J", "3", "", "5 + vj") PART("K", "2", "", "vj")),
+    ROWS(PART("I", "9", CONDITION("j < 8"), "vj")),
+    ROWS(PART("I", "5", CONDITION("j >= 1"), "vj - 1") PART("J", "5", "", "vj + 3")),
+    ROWS(BRANCHES("j", "j")),
+};
+static const char *const rows_left[] = {
+    ROWS(PART("I", "7", "", "vj")),
+    ROWS(PART("I", "4", "", "vj * 2 % 8")),
+    ROWS(PART("I", "4", "", "vj") PART("J", "3", "", "vj + 5")),
+    ROWS(PART("I", "3", "", "vj") PART("J", "3", "", "vj + 5")),
+    ROWS(PART("I", "8", CONDITION("j < 7"), "vj")),
+    ROWS(PART("I", "8", CONDITION("A[vi, j] > T.float32(0)"), "vj")),
+    ROWS(PART("I", "4", CONDITION("j != 2"), "vj") PART("J", "4", "", "vj + 4")),
+    ROWS(PART("I", "8", CONDITION("j < 4"), "vj") PART("J", "8", CONDITION("j >= 5"), "vj")),
+    ROWS(BRANCHES("j", "7 - j")),
+};
+
 #define LOOPS(BLOCK) "b = sch.get_block('" BLOCK "')\nls = sch.get_loops(b)\n"
 #define MAP "lambda i, j: [j, i])\n"
 
@@ -171,6 +216,20 @@ static const struct {
     {inner_if, "sch.cache_write('outer', 0, 'local')\n", "not proved to write all of 'C'"},
 };
 
+// All readers read the copy, or only the given one.
+static void test_copies_of_rows(void **state) {
+  (void)state;
+  static const char *const steps[] = {
+      "sch.cache_write('O', 0, 'local')\n",
+      "sch.cache_write('O', 0, 'local', consumer_blocks=['R'])\n",
+  };
+  for (int k = 0; k < COUNT_OF(steps); k++) {
+    for (int i = 0; i < COUNT_OF(rows_written); i++) made(rows_written[i], steps[k]);
+    for (int i = 0; i < COUNT_OF(rows_left); i++)
+      refused(rows_left[i], steps[k], "not proved to write all of 'B'");
+  }
+}
+
 static void test_steps_that_are_made(void **state) {
   (void)state;
   for (int i = 0; i < COUNT_OF(programs); i++) {
@@ -189,6 +248,7 @@ static void test_steps_that_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_copies_of_rows),
       cmocka_unit_test(test_steps_that_are_made),
       cmocka_unit_test(test_steps_that_are_refused),
   };
