@@ -32,6 +32,8 @@ static Passing *passing_block(Analyzer *analyzer, size_t at_least) {
 
 void *passing_alloc(Analyzer *analyzer, size_t size) {
   size = (size + 15) & ~(size_t)15;
+  if (!analyzer->nesting)
+    bug(analyzer->context, "a form is made outside of the questions that keep its memory");
   if (!analyzer->passing) analyzer->passing = analyzer->current = passing_block(analyzer, size);
   while (analyzer->current->size - analyzer->used < size) {
     if (!analyzer->current->next) analyzer->current->next = passing_block(analyzer, size);

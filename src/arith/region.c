@@ -46,6 +46,7 @@ bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_
   if (!dtype_is_index(e->type)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
   Analyzer *analyzer = analyzer_new_in(context, &context->scratch);
+  analyzer_enter(analyzer); // until the memory of both is reset
   bool linear = find_linear(analyzer, e, vars, count, coefficients, base);
   arena_reset(&context->scratch, mark);
   return linear;
@@ -55,6 +56,7 @@ bool quotient_form(Context *context, Expr *e, QuotientForm *out) {
   if (!dtype_is_index(e->type)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
   Analyzer *analyzer = analyzer_new_in(context, &context->scratch);
+  analyzer_enter(analyzer); // until the memory of both is reset
   const Form *f = form_of_simplified(analyzer, e);
   const Expr *atom = f->count == 1 ? f->terms[0].atom : NULL;
   bool found = atom && atom->op == EXPR_FLOOR_DIV && expr_as_int(atom->args[1], &out->divisor) &&
