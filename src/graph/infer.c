@@ -88,6 +88,17 @@ static bool name_sizes(NamedSizes *sizes, const Value *stated, const Value *foun
   return true;
 }
 
+// Gives the result of a cast the extents that it states. They are compared again once all sizes
+// have values.
+static void keep_stated(const NamedSizes *sizes, const Value *stated, Value *result) {
+  Context *context = sizes->context;
+  size_t bytes = sizeof *result->shape * (size_t)MAX_OF(stated->rank, 0);
+  if (stated->rank < 1) return;
+  result->shape = arena_copy(&context->arena, result->shape, bytes);
+  for (int d = 0; d < stated->rank; d++)
+    result->shape[d] = substitute_expr(context, stated->shape[d], &sizes->values);
+}
+
 static bool is_from(const Node *node, const char *construct) {
   return node->kind == NODE_OP && node->user_op && !strcmp(node->user_op, construct);
 }
@@ -107,12 +118,15 @@ static bool infer_node(NamedSizes *sizes, Node *node) {
   for (int i = 0; i < node->output_count; i++) stated[i] = *node->outputs[i];
   if (!(node->kind == NODE_OPAQUE ? opaque_infer : op_infer)(context, node)) return false;
   for (int i = 0; i < node->output_count; i++) {
-    const Value *found = node->outputs[i];
+    bool casts = is_from(node, "match_cast");
+    const Value *found = casts ? node->inputs[0] : node->outputs[i];
     bool agrees = stated[i].rank < 0 || agree(&stated[i], found);
-    if (agrees && is_from(node, "match_cast")) agrees = name_sizes(sizes, &stated[i], found);
+    if (agrees && casts) agrees = name_sizes(sizes, &stated[i], found);
     if (!agrees)
-      return diag_error(context, node->pos, "'%s' is stated to be %s and is %s", found->name,
-                        value_type_text(context, &stated[i]), value_type_text(context, found));
+      return diag_error(context, node->pos, "'%s' is stated to be %s and is %s",
+                        node->outputs[i]->name, value_type_text(context, &stated[i]),
+                        value_type_text(context, found));
+    if (casts) keep_stated(sizes, &stated[i], node->outputs[i]);
   }
   return true;
 }

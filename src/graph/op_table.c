@@ -360,9 +360,16 @@ bool op_same_extent(const Expr *a, const Expr *b) {
   return a == b || (a->op == EXPR_INT && b->op == EXPR_INT && a->as.i == b->as.i);
 }
 
-static bool extents_meet(Expr *a, Expr *b, Expr **out) {
+static bool are_proved_equal(Context *context, Expr *a, Expr *b) {
+  if (a->op == EXPR_INT && b->op == EXPR_INT) return false;
+  Expr *same = expr_binary(context, EXPR_EQ, a, expr_cast(context, a->type, b));
+  return analyzer_prove(analyzer_new(context), same);
+}
+
+static bool extents_meet(Context *context, Expr *a, Expr *b, Expr **out) {
   *out = expr_is_int(a, 1) ? b : a;
-  return expr_is_int(a, 1) || expr_is_int(b, 1) || op_same_extent(a, b);
+  return expr_is_int(a, 1) || expr_is_int(b, 1) || op_same_extent(a, b) ||
+         are_proved_equal(context, a, b);
 }
 
 bool op_broadcast_shape(const OpCall *call, Buffer *const *inputs, int count, Expr **shape,
@@ -374,7 +381,7 @@ bool op_broadcast_shape(const OpCall *call, Buffer *const *inputs, int count, Ex
   for (int i = 0; i < count; i++)
     for (int d = 0; inputs[i] && d < inputs[i]->rank; d++) {
       int at = *rank - inputs[i]->rank + d;
-      if (!extents_meet(shape[at], inputs[i]->shape[d], &shape[at]))
+      if (!extents_meet(call->context, shape[at], inputs[i]->shape[d], &shape[at]))
         return op_error(call, "shapes %s and %s do not broadcast",
                         extents_text(call->context, inputs[0]->shape, inputs[0]->rank),
                         extents_text(call->context, inputs[i]->shape, inputs[i]->rank));

@@ -27,10 +27,20 @@
 #include "graph/ops/elementwise.def"
 #undef ELEMENTWISE
 
+// R.match_cast states the extents of its result. Two constants are compared by inference.
+static void take_stated_extents(const Node *node, Expr **shape, int rank) {
+  const Value *stated = node->outputs[0];
+  if (!node->user_op || strcmp(node->user_op, "match_cast") != 0 || !stated || stated->rank != rank)
+    return;
+  for (int d = 0; d < rank; d++)
+    if (shape[d]->op != EXPR_INT || stated->shape[d]->op != EXPR_INT) shape[d] = stated->shape[d];
+}
+
 static bool define_elementwise(OpCall *call) {
   Expr *shape[TE_MAX_RANK];
   int rank;
   if (!op_broadcast_shape(call, call->inputs, call->input_count, shape, &rank)) return false;
+  take_stated_extents(call->node, shape, rank);
   TeAxes axes = te_axes(call->te, shape, rank);
   Expr *at[3] = {NULL};
   for (int i = 0; i < call->input_count; i++) at[i] = op_broadcast_at(call, call->inputs[i], &axes);

@@ -15,6 +15,11 @@
 # RUN: for f in "twice_known --dim n=4" "no_rank --dim n=4" "no_rank --input-shape x=4x8" "no_extents --dim n=3 --dim m=4" "no_extents --dim x.0=3 --dim x.1=4" "sizes_hold --dim n=32" "objects"; do pleat verify %s --func $f | grep -o "agrees with the interpreter"; done
 # RUN 1: pleat verify %s --func no_extents --dim n=3 --dim m=4 --dim x.0=5
 # RUN 1: pleat verify %s --func sizes_hold --dim n=33
+# RUN: pleat verify %s --func restated --dim n=4 --dim m=4 | grep -o "agrees with the interpreter"; pleat verify %s --func doubled --dim n=4 --dim m=8 | grep -o "agrees with the interpreter"
+# RUN: { grep "^from" %s; echo "@R.function"; sed -n "/def restated/,/return/s/^    //p" %s; } > %t/m.py; pleat check %t/m.py | grep -o "operators, supported"
+# RUN 1: pleat verify %s --func restated --dim n=4 --dim m=5
+# RUN 1: pleat verify %s --func restated --dim n=1 --dim m=4
+# RUN 1: pleat verify %s --func doubled --dim n=4 --dim m=4
 # RUN: pleat plan %s --func both | grep -o "fused: .*"
 from pleat.script import ir as I, relax as R, tir as T
 
@@ -146,3 +151,17 @@ class Module:
         else:
             n = R.prim_value(10)
         return (n, R.exp(x), (effect, R.null_value()))
+
+    @R.function
+    def restated(x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32")):
+        n = T.int64()
+        k = T.int64()
+        a = R.match_cast(y, R.Tensor((k,), "float32"))
+        b = R.match_cast(R.exp(a), R.Tensor((n,), "float32"))
+        return R.add(R.add(x, R.reshape(b, R.shape([1, n]))), b)
+
+    @R.function
+    def doubled(x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32")):
+        n = T.int64()
+        a = R.match_cast((y, y), R.Tuple(R.Tensor((n * 2,), "float32"), R.Tensor((2 * n,), "float32")))
+        return R.add(R.concat([x, x]), R.add(a[0], a[1]))
