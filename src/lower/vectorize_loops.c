@@ -31,8 +31,8 @@ typedef struct Vector {
   int lets;     // LET statements around that differ between lanes
   bool failed;  // the current expression cannot be a vector
   bool silent;  // another piece of the loop has noted its accesses
-  const char
-      *blocker; // the access that made the last statement a scalar loop; NULL: something else
+  // The access that made the last statement a scalar loop; NULL: something else.
+  const char *blocker;
 } Vector;
 
 // ---- Expressions
