@@ -69,8 +69,12 @@ def test_foreign_tests(tmp_path):
 
 
 def test_modules_are_the_same():
+    """But for the names that passes have in each dialect."""
     import pleat.tirx.transform as newer
-    assert newer is pleat.tir.transform and pleat.s_tir.Schedule is pleat.tir.Schedule
+    assert newer.__all__ == pleat.tir.transform.__all__ and newer.PrimFuncPass is pleat.tir.transform.PrimFuncPass
+    assert [one.Simplify().info.name for one in (newer, pleat.tir.transform, pleat.s_tir.transform)] == \
+        ["tirx.Simplify", "tir.Simplify", "s_tir.Simplify"]
+    assert pleat.s_tir.Schedule is pleat.tir.Schedule
     assert tirx.BufferLoad is pleat.tir.BufferLoad
     with pytest.raises(AttributeError):
         tirx.nothing  # noqa: B018
