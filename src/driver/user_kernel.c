@@ -160,9 +160,10 @@ bool module_choose(Context *context, const char *path, const Module *module, con
     public_graphs += is_public;
     graphs++;
   }
-  return graphs < 2 || public_graphs == 1 || diag_error_as(context, DIAG_OPTION, (SourcePos){0},
-                                     "%s holds %d graph functions; say which by its name: %s", path,
-                                     graphs, function_names(context, module, true));
+  return graphs < 2 || public_graphs == 1 ||
+         diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                       "%s holds %d graph functions; say which by its name: %s", path, graphs,
+                       function_names(context, module, true));
 }
 
 bool module_infer_graph(Context *context, const Module *module, GraphFunc *graph) {
@@ -434,8 +435,10 @@ bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const
 }
 
 double part_operations(const StagePart *part) {
-  double count = expr_operations(part->te->value);
-  for (int i = 0; i < part->te->axis_count + part->te->reduce_count; i++) {
+  const TeTransform *transform = part->te->transform; // whose value has a formula for each residue
+  double count = transform ? transform->operations : expr_operations(part->te->value);
+  int axes = part->te->axis_count + (transform ? 0 : part->te->reduce_count);
+  for (int i = 0; i < axes; i++) {
     int64_t extent = 1;
     expr_as_int(part->te->axes[i].extent, &extent);
     count *= (double)extent;

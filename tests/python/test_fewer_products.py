@@ -232,6 +232,11 @@ def test_plan_says_what_it_costs(tmp_path):
     text = subprocess.run([PLEAT, "plan", str(tmp_path / "case.onnx")], check=True,
                           capture_output=True, text=True).stdout
     assert "fewer products: 1 sum in" in text and "for windows of 3x3" in text
+    done = [subprocess.run([PLEAT, "run", str(tmp_path / "case.onnx"), "--fill", "random", "--profile", "--json", *exact],
+                           check=True, capture_output=True, text=True).stdout
+            for exact in ([], ["--accuracy", "exact"])]
+    fewer, all_ = (sum(k["gflops"] * k["ms"] for k in json.loads(text)["kernels"]) for text in done)
+    assert fewer < 0.8 * all_
 
 
 def test_weights_of_the_caller_stay_direct(tmp_path):
