@@ -3,6 +3,13 @@
 // where the last axis allows that, and ordered updates run in vectors where they are independent.
 #include "autosched/internal.h"
 
+bool autosched_follows_loops(const Block *block, const LoopRefs *loops) {
+  bool follows = block->var_count == loops->count && block->body->kind == STMT_STORE;
+  for (int i = 0; follows && i < loops->count; i++)
+    follows = block->vars[i].binding == loops->items[i];
+  return follows;
+}
+
 // ---- Loops that run as one
 
 typedef struct FlatSearch {
@@ -79,10 +86,8 @@ static bool fuse_units(AutoSched *s, LoopRefs *loops) {
 static bool fuse_flat(AutoSched *s, BlockRef ref, LoopRefs *loops, int lanes) {
   const Block *block = schedule_block(s->sch, ref);
   int from = loops->count;
-  if (block->var_count != loops->count || block->body->kind != STMT_STORE) return true;
+  if (!autosched_follows_loops(block, loops)) return true;
   if (!expr_is_true(block->predicate) || !is_dense(s)) return true;
-  for (int i = 0; i < loops->count; i++)
-    if (block->vars[i].binding != loops->items[i]) return true;
   int64_t extent = 1;
   while (from && extent % lanes && runs_flat(block, from - 1))
     extent *= autosched_loop_extent(s, loops->items[--from]);
@@ -142,11 +147,9 @@ static int lanes_of_line(AutoSched *s, BlockRef ref, const LoopRefs *loops) {
   int lanes = autosched_lanes(s, ref);
   int64_t wide = lanes * (s->machine->line_bytes / MAX_OF(s->machine->vector_bytes, 1));
   if (lanes < 2 || wide <= lanes) return lanes;
-  if (block->var_count != loops->count || block->body->kind != STMT_STORE) return lanes;
+  if (!autosched_follows_loops(block, loops)) return lanes;
   WideSearch w = {s, block, loops->count - 1, wide, true};
   while (w.last > 0 && autosched_loop_extent(s, loops->items[w.last]) == 1) w.last--;
-  for (int i = 0; i < loops->count; i++)
-    if (block->vars[i].binding != loops->items[i]) return lanes;
   OpWork work = expr_op_work(s->context, block->body->as.store.value);
   OpCount count = expr_op_count(block->body->as.store.value);
   if (count.functions || work.lane_work || work.operations > MOST_WIDE_OPERATIONS) return lanes;
@@ -185,13 +188,13 @@ static bool note_swizzle(Visitor *visitor, Expr *e) {
 static bool unroll_mask(AutoSched *s, BlockRef ref, LoopRefs *loops) {
   const Block *block = schedule_block(s->sch, ref);
   int last = loops->count - 1, at = 0;
-  if (block->var_count != loops->count || block->body->kind != STMT_STORE) return true;
+  if (!autosched_follows_loops(block, loops)) return true;
   Swizzle swizzle = {block->vars[last].var};
   visit_expr(&(Visitor){.env = &swizzle, .enter_expr = note_swizzle}, block->body->as.store.value);
   int64_t pieces = 1;
   while (at < last && block->vars[at].var != swizzle.var)
     pieces *= autosched_loop_extent(s, loops->items[at++]);
-  if (at == last || block->vars[at].binding != loops->items[at]) return true;
+  if (at == last) return true;
   int64_t extent = autosched_loop_extent(s, loops->items[at]),
           period = swizzle.period ? swizzle.period : extent;
   if (period < 2 || period > LARGEST_PERIOD || extent % period ||
@@ -248,9 +251,7 @@ static ReadOrder order_of_read(const AutoSched *s, BlockRef ref, const LoopRefs 
   const Block *block = schedule_block(s->sch, ref);
   const Expr *load = only_load(block);
   int last = loops->count - 1;
-  if (!load || block->var_count != loops->count) return none;
-  for (int i = 0; i <= last; i++)
-    if (block->vars[i].binding != loops->items[i]) return none;
+  if (!load || !autosched_follows_loops(block, loops)) return none;
   int64_t run = autosched_loop_extent(s, loops->items[last]), inside = s->machine->line_bytes, step;
   Buffer *buffer = load->as.buffer;
   if (run < 2 || !autosched_step_within(s, block, buffer, load->args, last, run, &step) ||

@@ -57,6 +57,8 @@ bool autosched_reduces(const AutoSched *s, BlockRef block);
 // floats.
 int autosched_lanes(const AutoSched *s, BlockRef block);
 int64_t autosched_loop_extent(const AutoSched *s, LoopRef loop);
+// Does the block store once, and are its variables the loops, in order?
+bool autosched_follows_loops(const Block *block, const LoopRefs *loops);
 // How far the offset of the access moves with each step of block variable `v` within aligned
 // pieces of `size` iterations. False when the steps differ.
 bool autosched_step_within(const AutoSched *s, const Block *block, const Buffer *buffer,

@@ -42,11 +42,11 @@ static bool step_within(const TransposeSearch *t, const Buffer *buffer, Expr *co
   return autosched_step_within(t->s, t->block, buffer, indices, v, size, step);
 }
 
-// Are the block's variables its loops, in order?
+// Does the block follow its loops, all of which are spatial and have iterations?
 static bool follows_loops(const TransposeSearch *t) {
-  if (t->block->var_count != t->loops.count || t->block->body->kind != STMT_STORE) return false;
+  if (!autosched_follows_loops(t->block, &t->loops)) return false;
   for (int i = 0; i < t->loops.count; i++)
-    if (t->block->vars[i].binding != t->loops.items[i] || t->block->vars[i].kind != ITER_SPATIAL ||
+    if (t->block->vars[i].kind != ITER_SPATIAL ||
         autosched_loop_extent(t->s, t->loops.items[i]) < 1)
       return false;
   return true;

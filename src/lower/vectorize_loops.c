@@ -130,15 +130,18 @@ static Expr *in_lane(const Vector *vector, Expr *e, int lane) {
   return analyzer_simplify(vector->analyzer, substitute_expr(context, e, &values));
 }
 
+static Buffer *accessed(const LaneAccess *access) {
+  return access->origin ? access->origin->as.buffer : access->buffer;
+}
+
 // The element that a lane accesses, as text.
 static const char *element_in_lane(const Vector *vector, const LaneAccess *access, int lane) {
   Context *context = vector->context;
-  Buffer *buffer = access->origin ? access->origin->as.buffer : access->buffer;
   int rank = access->origin ? access->origin->count : access->rank;
   Expr *const *from = access->origin ? access->origin->args : access->indices;
   Expr **indices = arena_array(&context->arena, Expr *, rank);
   for (int d = 0; d < rank; d++) indices[d] = in_lane(vector, from[d], lane);
-  return script_expr_text(context, expr_load(context, buffer, indices, rank));
+  return script_expr_text(context, expr_load(context, accessed(access), indices, rank));
 }
 
 // Finds the first lane whose next one is not its neighbour, and the distance between these two in
@@ -176,8 +179,8 @@ static const char *describe_gather(const Vector *vector, const Expr *lanes,
   return arena_printf(
       &context->arena,
       "accesses of %s along loop %s are not contiguous: %s, as %s is at %s and %s at %s",
-      access->origin ? access->origin->as.buffer->name : access->buffer->name,
-      vector->var->as.var->name, stride, element_in_lane(vector, access, lane),
+      accessed(access)->name, vector->var->as.var->name, stride,
+      element_in_lane(vector, access, lane),
       script_expr_text(context, in_lane(vector, index, lane)),
       element_in_lane(vector, access, lane + 1),
       script_expr_text(context, in_lane(vector, index, lane + 1)));
@@ -237,8 +240,7 @@ static bool may_be_vector(Vector *vector, const LaneAccess *access, Expr *const 
         &context->arena,
         "accesses of %s along loop %s move along axis %d of its memory, not along the last one, "
         "as %s and %s",
-        access->origin ? access->origin->as.buffer->name : access->buffer->name,
-        vector->var->as.var->name, i, element_in_lane(vector, access, 0),
+        accessed(access)->name, vector->var->as.var->name, i, element_in_lane(vector, access, 0),
         element_in_lane(vector, access, 1));
     return false;
   }

@@ -640,18 +640,6 @@ static bool take_guard(Context *context, Expr *e, Guarded *out) {
   return false;
 }
 
-static bool finds_load(Visitor *visitor, Expr *e) {
-  *(bool *)visitor->env |= e->op == EXPR_LOAD;
-  return true;
-}
-
-static bool reads_memory(Expr *e) {
-  bool found = false;
-  Visitor visitor = {.env = &found, .enter_expr = finds_load};
-  visit_expr(&visitor, e);
-  return found;
-}
-
 bool schedule_skips_by_index(Schedule *schedule, BlockRef block) {
   Path path;
   ReductionUpdate update;
@@ -659,7 +647,7 @@ bool schedule_skips_by_index(Schedule *schedule, BlockRef block) {
   return schedule_find_block(schedule, block, &path) &&
          reduction_update(path_end(&path)->as.block, &update) && !update.condition &&
          take_guard(schedule->context, update.term, &guarded) &&
-         is_neutral(guarded.rest, update.op) && !reads_memory(guarded.condition);
+         is_neutral(guarded.rest, update.op) && !expr_reads_memory(guarded.condition);
 }
 
 bool step_predicate_reduction(Schedule *schedule, StepCall *call) {

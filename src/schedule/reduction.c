@@ -9,8 +9,9 @@ typedef struct Decompose {
   Schedule *schedule;
   Path path;
   const Block *block;
-  int depth; // of the loop that the init is put before
-  Map fresh; // new loops and block variables for the init
+  int depth;       // of the loop that the init is put before
+  Map fresh;       // new loops and block variables for the init
+  Expr *condition; // of the init, in terms of the old loops
 } Decompose;
 
 // Refuses a statement between the loop and the block that the init cannot leave: it is no loop, and
@@ -187,64 +188,44 @@ static bool chooses_repetition(const Decompose *d, const Expr *condition) {
   return false;
 }
 
-typedef Array(VarRange) UpdateLoops;
-
-// The loops from that of the init on which no spatial variable of the block uses.
-static void loops_of_updates(const Decompose *d, UpdateLoops *out) {
-  for (int i = d->depth; i < d->path.count - 1; i++) {
-    const Stmt *s = d->path.items[i];
-    if (s->kind == STMT_FOR && !block_binds(d->block, s->as.loop.var, false))
-      array_push(&d->schedule->context->arena, out, loop_range(s));
-  }
-}
-
-static Expr *whole_condition(const Decompose *d) {
-  return condition_and(d->schedule->context, conditions_between(d), d->block->predicate);
-}
-
-// The condition at the start of the reduction. Parts that are false there only where no iteration
-// is left are dropped, unless they choose one of several repetitions of the block: the init is the
-// result then.
-static Expr *condition_at_start(const Decompose *d) {
-  Context *context = d->schedule->context;
-  Expr *condition = whole_condition(d);
-  ExprArray all = {0}, kept = {0};
-  UpdateLoops loops = {0};
-  loops_of_updates(d, &loops);
-  if (condition) expr_conjuncts(context, condition, &all);
-  for (int i = 0; i < all.count; i++)
-    if (chooses_repetition(d, all.items[i]) ||
-        !condition_needs_first(context, d->block, all.items[i], loops.items, loops.count))
-      array_push(&context->arena, &kept, all.items[i]);
-  return substitute_expr(context, expr_conjunction(context, &kept), &d->fresh);
-}
-
-// Refuses where no repetition may be left by a condition that chooses one: the init, which is the
-// result then, would be left out too.
-static bool check_repetitions(const Decompose *d) {
-  Context *context = d->schedule->context;
-  Expr *condition = whole_condition(d);
-  Analyzer *analyzer = path_analyzer(d->schedule, &d->path, d->path.count - 1);
-  ExprArray all = {0};
-  UpdateLoops loops = {0};
-  Map starts = map_new(&context->arena);
-  loops_of_updates(d, &loops);
+// Puts the loops that no spatial variable of the block uses at their starts.
+static void put_starts(const Decompose *d, Map *starts) {
   for (int i = path_scope(&d->path, d->path.count - 1) + 1; i < d->path.count - 1; i++) {
     const Stmt *s = d->path.items[i];
     if (s->kind == STMT_FOR && !block_binds(d->block, s->as.loop.var, false))
-      map_put(&starts, s->as.loop.var, s->as.loop.min);
+      map_put(starts, s->as.loop.var, s->as.loop.min);
+  }
+}
+
+// Finds the condition at the start of the reduction. Parts that are false there only where no
+// iteration is left are dropped, since the init is the result then, but for those that choose one
+// of several repetitions of the block. Refuses where none may be left by these.
+static bool find_condition(Decompose *d) {
+  Context *context = d->schedule->context;
+  Expr *condition = condition_and(context, conditions_between(d), d->block->predicate);
+  Analyzer *analyzer = path_analyzer(d->schedule, &d->path, d->path.count - 1);
+  ExprArray all = {0}, kept = {0};
+  Array(VarRange) loops = {0};
+  Map starts = map_new(&context->arena);
+  put_starts(d, &starts);
+  for (int i = d->depth; i < d->path.count - 1; i++) {
+    const Stmt *s = d->path.items[i];
+    if (s->kind == STMT_FOR && !block_binds(d->block, s->as.loop.var, false))
+      array_push(&context->arena, &loops, loop_range(s));
   }
   if (condition) expr_conjuncts(context, condition, &all);
   for (int i = 0; i < all.count; i++) {
-    Expr *one = all.items[i], *first = substitute_expr(context, one, &starts);
-    if (chooses_repetition(d, one) &&
-        condition_needs_first(context, d->block, one, loops.items, loops.count) &&
-        !analyzer_prove(analyzer, first))
+    Expr *one = all.items[i];
+    bool late = condition_needs_first(context, d->block, one, loops.items, loops.count);
+    if (late && !chooses_repetition(d, one)) continue;
+    if (late && !analyzer_prove(analyzer, substitute_expr(context, one, &starts)))
       return schedule_refuse(d->schedule, path_end(&d->path)->pos,
                              "a condition of block '%s' chooses among its repetitions, and is not "
                              "proved to hold in the first",
                              d->block->name);
+    array_push(&context->arena, &kept, one);
   }
+  d->condition = expr_conjunction(context, &kept);
   return true;
 }
 
@@ -276,7 +257,7 @@ static Stmt *init_nest(Decompose *d, Str name) {
     v.binding = substitute_expr(context, v.binding, &d->fresh);
     init->vars[init->var_count++] = v;
   }
-  init->predicate = condition_at_start(d);
+  init->predicate = substitute_expr(context, d->condition, &d->fresh);
   init->body = block->init;
   divide_allocations(d, true, init);
   if (init_has_views(block)) {
@@ -304,7 +285,7 @@ bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
     return false;
   d.block = path_end(&d.path)->as.block;
   if (!check_decompose(&d) || !starts_elements_once(&d) || !check_allocations(&d) ||
-      !alone_below(&d) || !check_repetitions(&d))
+      !alone_below(&d) || !find_condition(&d))
     return false;
   Str name =
       schedule_unique_name(schedule, arena_printf(&context->arena, "%s_init", d.block->name));
