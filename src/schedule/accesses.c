@@ -302,9 +302,7 @@ bool accesses_union(Context *context, Analyzer *analyzer, const AccessArray *acc
   return any;
 }
 
-// Does the block write padding that has a content with the other elements? A predicate may keep it
-// out of padding.
-static bool writes_padding(const Block *block, const Buffer *buffer) {
+bool writes_padding(const Block *block, const Buffer *buffer) {
   const Layout *layout = buffer->layout;
   bool content = layout && layout->padding.kind == LAYOUT_PADDING_CONSTANT;
   return !content || expr_is_true(block->predicate);

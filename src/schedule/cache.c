@@ -340,17 +340,18 @@ static void clip_to_buffer(Schedule *schedule, Analyzer *analyzer, const Buffer 
   }
 }
 
-// True when the block always runs there, and does not need what the buffer held before: where it is
-// no reduction, or one that runs over its whole domain from its init on.
-static bool starts_anew(Schedule *schedule, const Caching *c) {
-  const Block *block = c->at->as.block;
-  for (int i = c->top; i < c->path.count - 1; i++)
-    if (c->path.items[i]->kind != STMT_FOR && c->path.items[i]->kind != STMT_SEQ) return false;
-  Analyzer *analyzer = path_analyzer(schedule, &c->path, c->path.count - 1);
-  if (block_touches(block, c->buffer, false))
-    return !block_is_reduction(block) && block_reads_own_writes(schedule, &c->path, c->buffer);
+// True when the block at the end of the path always runs below items[top], and does not need what
+// the buffer held before: where it is no reduction, or one that runs over its whole domain from its
+// init on.
+static bool starts_anew(Schedule *schedule, const Path *path, int top, const Buffer *buffer) {
+  const Block *block = path_end(path)->as.block;
+  for (int i = top; i < path->count - 1; i++)
+    if (path->items[i]->kind != STMT_FOR && path->items[i]->kind != STMT_SEQ) return false;
+  Analyzer *analyzer = path_analyzer(schedule, path, path->count - 1);
+  if (block_touches(block, buffer, false))
+    return !block_is_reduction(block) && block_reads_own_writes(schedule, path, buffer);
   return !block_is_reduction(block) || (block->init && expr_is_true(block->predicate) &&
-                                        !path_bindings_check(schedule, &c->path, analyzer, block));
+                                        !path_bindings_check(schedule, path, analyzer, block));
 }
 
 static bool touches_any(const Block *block, const Buffer *buffer) {
@@ -372,11 +373,41 @@ static bool is_only_user(Schedule *schedule, const Caching *c) {
 static bool is_box_writer(Schedule *schedule, const Caching *c, Analyzer *analyzer, Region *box) {
   AccessArray accesses = {0};
   stmt_accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
-  if (stmt_has_loose_stores(c->path.items[c->top]) || !starts_anew(schedule, c) ||
+  if (stmt_has_loose_stores(c->path.items[c->top]) ||
+      !starts_anew(schedule, &c->path, c->top, c->buffer) ||
       accesses_written(schedule, analyzer, &accesses, c->buffer, box) != WRITTEN_BOX)
     return false;
   clip_to_buffer(schedule, analyzer, c->buffer, box);
   return true;
+}
+
+// True when the blocks below items[c->top] that use the buffer only write it, and do not need what
+// it held before.
+static bool all_users_write(Schedule *schedule, const Caching *c) {
+  StmtArray blocks = {0};
+  blocks_at(&schedule->context->arena, c->path.items[c->top], &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    Path path;
+    if (!touches_any(block, c->buffer)) continue;
+    path_to_block(schedule, block->name, &path);
+    if (block_touches(block, c->buffer, false) ||
+        !starts_anew(schedule, &path, c->top, c->buffer) || !writes_padding(block, c->buffer))
+      return false;
+  }
+  return !stmt_has_loose_stores(c->path.items[c->top]);
+}
+
+// Finds the box of the buffer that several blocks write below items[c->top], each a part of it.
+static bool is_box_of_writers(Schedule *schedule, const Caching *c, Region *box) {
+  AccessArray accesses = {0};
+  if (!all_users_write(schedule, c)) return false;
+  Analyzer *analyzer = path_analyzer(schedule, &c->path, c->top);
+  stmt_accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
+  if (accesses_written(schedule, analyzer, &accesses, c->buffer, box) == WRITTEN_NOTHING)
+    return false;
+  clip_to_buffer(schedule, analyzer, c->buffer, box);
+  return stmt_fills_region(schedule->context, analyzer, c->path.items[c->top], box);
 }
 
 // Refuses a reader that runs before the nest that writes the copy.
@@ -424,6 +455,9 @@ static bool find_written(Schedule *schedule, Caching *c, Region *box) {
         return true;
       break;
     }
+    if (!complete && is_box_of_writers(schedule, c, box) &&
+        !touched_outside(schedule, &c->path, c->top, buffer, true, &who))
+      return true;
     if (s->kind != STMT_SEQ && (s->kind != STMT_FOR || s->as.loop.kind != LOOP_SERIAL)) break;
   }
   c->top = nest;

@@ -447,6 +447,16 @@ bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *
 typedef enum Written { WRITTEN_NOTHING, WRITTEN_BOX, WRITTEN_PARTS } Written;
 Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
                          const Buffer *buffer, Region *out);
+// Does the block write padding that has a content with the other elements? A predicate may keep it
+// out of padding.
+bool writes_padding(const Block *block, const Buffer *buffer);
+// True when the stores below the statement are proved to write all elements of the region, by what
+// the analyzer knows of the variables around the statement.
+bool stmt_fills_region(Context *context, Analyzer *analyzer, Stmt *s, const Region *region);
+// True when the region is outside of its buffer wherever the predicate is false, or padding where a
+// schedule is given; `values` has what stands for variables.
+bool predicate_excludes_outside(Context *context, Schedule *schedule, Analyzer *analyzer,
+                                Expr *predicate, const Region *region, const Map *values);
 // True when the accesses have a write of the block that is proved to write all of the buffer.
 bool block_fills_buffer(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
                         const Block *block, Buffer *buffer);

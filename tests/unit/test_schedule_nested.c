@@ -154,6 +154,14 @@ static const char *const rows_written[] = {
     ROWS(PART("I", "9", CONDITION("j < 8"), "vj")),
     ROWS(PART("I", "5", CONDITION("j >= 1"), "vj - 1") PART("J", "5", "", "vj + 3")),
     ROWS(BRANCHES("j", "j")),
+    ROWS(BRANCHES("j", "11 - j")),
+    ROWS(PART("I", "4", "", "vj * 2") PART("J", "4", "", "vj * 2 + 1")),
+    ROWS(PART("I", "4", "", "7 - vj * 2") PART("J", "8", CONDITION("j % 2 == 0"), "vj")),
+    ROWS(PART("I", "8", CONDITION("j % 2 != 0"), "vj") PART("J", "2", "", "vj * 4")
+             PART("K", "2", "", "vj * 4 + 2")),
+    ROWS(PART("I", "8", CONDITION("j < vi + 2"), "vj")
+             PART("J", "8", CONDITION("j >= vi + 2"), "vj")),
+    ROWS(PART("I", "8", CONDITION("j < 4"), "vj") PART("J", "8", CONDITION("j >= 4"), "vj")),
 };
 static const char *const rows_left[] = {
     ROWS(PART("I", "7", "", "vj")),
@@ -165,6 +173,49 @@ static const char *const rows_left[] = {
     ROWS(PART("I", "4", CONDITION("j != 2"), "vj") PART("J", "4", "", "vj + 4")),
     ROWS(PART("I", "8", CONDITION("j < 4"), "vj") PART("J", "8", CONDITION("j >= 5"), "vj")),
     ROWS(BRANCHES("j", "7 - j")),
+    ROWS(PART("I", "4", "", "vj * 2") PART("J", "3", "", "vj * 2 + 1")),
+    ROWS(PART("I", "4", "", "vj * 2") PART("J", "8", CONDITION("j % 2 == 0"), "vj")),
+    ROWS(PART("I", "2", "", "vj * 4") PART("J", "4", "", "vj * 2 + 1")),
+    ROWS(PART("I", "8", CONDITION("j < vi + 2"), "vj")
+             PART("J", "8", CONDITION("j > vi + 2"), "vj")),
+};
+
+// A nest of two blocks, of which each writes a part of B; the sizes may be free.
+#define TWO(SIZE, N, WHERE, INDEX, M, ELSE, OTHER)                                                 \
+  HEAD "def f(c: T.handle, a: T.handle, b: T.handle):\n"                                           \
+       "    n = T.int32()\n"                                                                       \
+       "    C = T.match_buffer(c, (n,), 'float32')\n"                                              \
+       "    A = T.match_buffer(a, (3, " SIZE "))\n"                                                \
+       "    B = T.match_buffer(b, (3, " SIZE "))\n"                                                \
+       "    for i in range(3):\n"                                                                  \
+       "        for j in range(" N "):\n"                                                          \
+       "            with T.block('E'):\n"                                                          \
+       "                vi = T.axis.spatial(3, i)\n"                                               \
+       "                vj = T.axis.spatial(" N ", j)\n" WHERE "                B[vi, " INDEX      \
+       "] = A[vi, " INDEX "] + T.float32(1)\n"                                                     \
+       "        for j in range(" M "):\n"                                                          \
+       "            with T.block('O'):\n"                                                          \
+       "                vi = T.axis.spatial(3, i)\n"                                               \
+       "                vj = T.axis.spatial(" M ", j)\n" ELSE "                B[vi, " OTHER       \
+       "] = A[vi, " OTHER "] * T.float32(2)\n"
+#define ONLY(TEXT) "                T.where(" TEXT ")\n"
+static const char *const two_written[] = {
+    TWO("8", "4", "", "vj * 2", "4", "", "vj * 2 + 1"),
+    TWO("8", "8", ONLY("j < 5"), "vj", "8", ONLY("j >= 5"), "vj"),
+    TWO("7", "4", "", "vj * 2", "3", "", "vj * 2 + 1"),
+    TWO("n * 2", "n", "", "vj * 2", "n", "", "vj * 2 + 1"),
+    TWO("n * 2", "n", "", "n * 2 - 1 - vj * 2", "n", "", "vj * 2"),
+    TWO("n * 2", "n * 2", ONLY("j % 2 == 0"), "vj", "n * 2", ONLY("j % 2 == 1"), "vj"),
+    TWO("n", "n", ONLY("j < 5"), "vj", "n", ONLY("j >= 5"), "vj"),
+    TWO("n", "n", ONLY("j % 2 == 0"), "vj", "n", ONLY("j % 2 == 1"), "vj"),
+    TWO("n * 2", "n", "", "vj", "n", "", "vj + n"),
+};
+static const char *const two_left[] = {
+    TWO("9", "5", "", "vj * 2", "3", "", "vj * 2 + 3"),
+    TWO("n * 2", "n", "", "vj * 2", "n - 1", "", "vj * 2 + 3"),
+    TWO("n", "n", ONLY("j < 5"), "vj", "n", ONLY("j >= 6"), "vj"),
+    TWO("8", "8", ONLY("j < 5"), "vj", "8", ONLY("j >= 6"), "vj"),
+    TWO("8", "8", ONLY("j < 5"), "vj", "8", ONLY("A[i, j] > T.float32(0)"), "vj"),
 };
 
 #define LOOPS(BLOCK) "b = sch.get_block('" BLOCK "')\nls = sch.get_loops(b)\n"
@@ -230,6 +281,37 @@ static void test_copies_of_rows(void **state) {
   }
 }
 
+// Checks that the steps are made, and that the program computes the same for several sizes `n`.
+static void made_for_sizes(const char *program, const char *steps) {
+  Context *context = context_new();
+  PrimFunc *before = check_parse(context, program);
+  Schedule *schedule = schedule_new(context, before);
+  if (!check_replay(schedule, steps)) fail_msg("%s\n%s", program, schedule_refusal(schedule));
+  assert_true(verify_prim_func(context, schedule_func(schedule), IR_LEVEL_TENSOR));
+  before = schedule_func(schedule_new(context, before));
+  for (int n = 1; n < 20; n += 5) {
+    InterpSize size = {before->buffers[0]->shape[0], n};
+    InterpCompare compare = {.seed = 7,
+                             .fill = INTERP_FILL_EIGHTHS,
+                             .sizes = &size,
+                             .size_count = 1,
+                             .options = {.poison = true, .report_reads = true}};
+    InterpDifference difference;
+    if (interp_compare(context, before, schedule_func(schedule), &compare, &difference)) continue;
+    diag_print_all(context, stderr);
+    fail_msg("n = %d:\n%s", n, check_text(context, schedule_func(schedule)));
+  }
+  context_free(context);
+}
+
+static void test_copies_of_two_writers(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(two_written); i++)
+    made_for_sizes(two_written[i], "sch.cache_write('E', 0, 'local')\n");
+  for (int i = 0; i < COUNT_OF(two_left); i++)
+    refused(two_left[i], "sch.cache_write('O', 0, 'local')\n", "not proved to write all of 'B'");
+}
+
 static void test_steps_that_are_made(void **state) {
   (void)state;
   for (int i = 0; i < COUNT_OF(programs); i++) {
@@ -249,6 +331,7 @@ static void test_steps_that_are_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_copies_of_rows),
+      cmocka_unit_test(test_copies_of_two_writers),
       cmocka_unit_test(test_steps_that_are_made),
       cmocka_unit_test(test_steps_that_are_refused),
   };
