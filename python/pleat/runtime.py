@@ -806,8 +806,8 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
     stated, target = target.build_options(), target.kind.name
     if args is not None or type(mod).__module__ == "pleat.te.schedule":
         from pleat.te.double_buffers import filled_ahead
-        from pleat.te.lowering import lower
-        mod = filled_ahead(lower(mod, args, name))
+        from pleat.te.lowering import program_of
+        mod = filled_ahead(program_of(mod, args, name))
     if not isinstance(mod, (IRModule, BaseFunc)):
         raise TypeError(f"expected an IRModule or a PrimFunc, not {type(mod).__name__}")
     for one in (pipeline, tir_pipeline):

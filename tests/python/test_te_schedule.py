@@ -967,6 +967,32 @@ def test_traces_and_loops_to_be_read():
     assert list(pleat.lower(s, [A, B, C], name="f")) == ["f"]
 
 
+def test_loops_to_be_read_have_first_values_apart_and_small_copies():
+    A, B, C = product()
+    loops = pleat.lower(te.create_schedule(C.op), [A, B, C], simple_mode=True).script()
+    assert "if " not in loops and "C[i, j] = T.float32(0.0)\n        for r in" in loops
+    s = te.create_schedule(C.op)
+    copy = s.cache_write(C, "global")
+    s[copy].compute_at(s[C], C.op.axis[0])
+    columns = int(C.shape[1])
+    assert f"C_global = T.decl_buffer((1, {columns}), " in pleat.lower(s, [A, B, C], simple_mode=True).script()
+
+
+def test_threads_reduce_together_in_the_loops_of_a_device():
+    A = te.placeholder((6, 64), name="A")
+    k = te.reduce_axis((0, 64), "k")
+    B = te.compute((6,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    s[B].bind(s[B].split(k, factor=16)[1], te.thread_axis("threadIdx.x"))
+    with pleat.target.Target("cuda"):
+        assert "T.tvm_thread_allreduce(" in pleat.lower(s, [A, B], simple_mode=True).script()
+    loops = pleat.lower(s, [A, B], simple_mode=True)
+    assert "tvm_thread_allreduce" not in loops.script()
+    a, b = np.arange(6 * 64, dtype="float32").reshape(6, 64), np.zeros(6, "float32")
+    pleat.build(loops, cache=False)(a, b)
+    assert np.array_equal(b, a.sum(1))
+
+
 def test_relations_and_attributes_of_loops():
     A = te.placeholder((6, 10, 4), name="A")
     B = te.compute(A.shape, lambda i, j, k: A[i, j, k] + 1.0, name="B")

@@ -421,7 +421,13 @@ def test_passes_that_a_context_adds_run(phase):
     a, b = np.arange(4, dtype="float32"), np.zeros(4, "float32")
     with pleat.transform.PassContext(config={"tir.add_lower_pass": [(phase, twice_as_much)]}):
         pleat.build(copy, cache=False)(a, b)
-    assert b.tolist() == [0, 2, 4, 6]
+        A = pleat.te.placeholder((4,), name="A")
+        B = pleat.te.compute((4,), lambda i: A[i] + 1, name="B")
+        s, c = pleat.te.create_schedule(B.op), np.zeros(4, "float32")
+        pleat.build(s, [A, B], cache=False)(a, c)
+        assert ("T.block" in pleat.lower(s, [A, B]).script()) == (phase == 0)
+        assert "* T.float32(2.0)" in pleat.lower(s, [A, B]).script()
+    assert b.tolist() == [0, 2, 4, 6] and c.tolist() == [2, 4, 6, 8]
 
 
 def test_passes_of_lowering_are_disabled():

@@ -51,8 +51,9 @@ class _Lowering:
         for tensor, buffer in maker.buffers.items():
             self.buffers.setdefault(tensor.op, {})[tensor.value_index] = buffer.name
 
-    def apply(self):
-        """All steps, in the order of this file's head."""
+    def apply(self, separate_all=False):
+        """All steps, in the order of this file's head. separate_all: the first values of reductions without steps
+        are in loops of their own, too."""
         for stage in self.schedule.stages:
             _check_places(stage)
         for step, new in self.schedule.changes:
@@ -69,7 +70,8 @@ class _Lowering:
                 self._stage(stage)
         self.sch.place = None
         for stage in self.schedule.stages:
-            self._separate_first_values(stage)
+            if separate_all or stage.steps or stage.intrinsic:
+                self._separate_first_values(stage)
         for stage in self.schedule.stages:
             if stage.environment:
                 self._at(stage.environment, self._start_threads, stage)
@@ -364,8 +366,8 @@ class _Lowering:
                 pass  # the loop over the steps stays around the threads
 
     def _separate_first_values(self, stage):
-        """Stores the first values of a scheduled reduction in loops of their own."""
-        if not stage.op.reduce_axis or not (stage.steps or stage.intrinsic) or not self.blocks[stage]:
+        """Stores the first values of a reduction in loops of their own."""
+        if not stage.op.reduce_axis or not self.blocks[stage] or stage.placement == "inline":
             return
         reductions = [a for a in stage.leaf_iter_vars if a.iter_type != DATA_PARALLEL]
         if any(thread_of(stage, a).startswith("threadIdx") for a in reductions):
@@ -410,26 +412,33 @@ def _axes(op):
     return [*op.axis, *op.reduce_axis]
 
 
-def schedule_of(schedule, args, name="main"):
+def schedule_of(schedule, args, name="main", separate_all=False):
     """The pleat.tir.Schedule with all steps of a te.Schedule, on the program of the arguments; its
-    `trace` has the steps as text, and `mod` is the result."""
+    `trace` has the steps as text, and `mod` is the result. separate_all: reductions without steps have their first
+    values in loops of their own, too."""
     if not isinstance(schedule, Schedule):
         raise TypeError(f"expected a te.Schedule, not {type(schedule).__name__}")
-    return _Lowering(schedule, args, name).apply()
+    return _Lowering(schedule, args, name).apply(separate_all)
+
+
+def program_of(schedule, args, name="main", separate_all=False):
+    """The module of a te.Schedule, the tensor program of its arguments with all steps applied."""
+    if args is None:
+        raise TypeError("a te.Schedule needs the list of its arguments, args=[A, B]")
+    return with_double_buffers(schedule_of(schedule, args, name, separate_all).mod)
 
 
 def lower(inp, args=None, name="main", simple_mode=False):
     """The module of a te.Schedule: the tensor program of the arguments, which are tensors and scalar
-    variables, with all steps applied. simple_mode: its loops alone, without blocks, to be read.
+    variables, with all steps applied. simple_mode: its loops alone, without blocks, to be read. Where
+    the context adds passes of later phases than 0, its flat loops, as these passes make them.
     A pleat.IRModule or PrimFunc is lowered to flat loops, as TVM lowers it: see pleat.tir.lowering."""
     from pleat.ir import IRModule
     from pleat.tir import PrimFunc
-    from pleat.tir.lowering import lower_module
+    from pleat.tir.lowering import lower_module, with_added_passes
     if isinstance(inp, PrimFunc):
         inp = IRModule({name: inp.with_attr("global_symbol", name)})
     if isinstance(inp, IRModule):
         return lower_module(inp, simple_mode)
-    if args is None:
-        raise TypeError("a te.Schedule needs the list of its arguments, args=[A, B]")
-    module = with_double_buffers(schedule_of(inp, args, name).mod)
-    return lower_module(module, simple_mode=True) if simple_mode else module
+    module = program_of(inp, args, name, simple_mode)
+    return lower_module(module, simple_mode=True) if simple_mode else with_added_passes(module)

@@ -5,10 +5,13 @@ PassContext(config={"tir.add_lower_pass": [(phase, pass), …]}) adds passes, as
 run on the module as it is given, those of phase 1 once it has loops in place of blocks and flat buffers,
 and those of later phases at the end. "tir.disable_vectorize" and "tir.disable_storage_rewrite" leave out
 these passes."""
+from pleat.target import Target
 from pleat.tir import transform
 
 DIALECTS = ("tir", "tirx", "s_tir")
-SIMPLE = ("LowerOpaqueBlock", "Simplify")
+DEVICE = ("LowerCrossThreadReduction",)
+SIMPLE = ("LowerInitBlock", "PlanAndUpdateBufferAllocationLocation", "ConvertBlocksToOpaque",
+          "CompactBufferAllocation", "LowerOpaqueBlock", "Simplify")
 FLAT = ("InjectVirtualThread", "InjectDoubleBuffer", "FlattenBuffer")
 LOOPS = ("LoopPartition", "UnrollLoop", "VectorizeLoop", "StorageRewrite", "Simplify", "RemoveNoOp",
          "RewriteUnsafeSelect")
@@ -44,8 +47,11 @@ def _run_added(module, phases):
 
 def lower_module(module, simple_mode=False):
     """The module as flat loops, after the passes that TVM runs before it makes code. simple_mode: its loops
-    before buffers become flat."""
-    module = _run(_run_added(module, (0,)), SIMPLE)
+    before buffers become flat. Threads reduce together where the target around the call is a device; processors
+    run them one after the other."""
+    target = Target.current()
+    is_for_device = target is not None and target.kind.name in ("cuda", "opencl")
+    module = _run(_run_added(module, (0,)), [*(DEVICE if is_for_device else ()), *SIMPLE])
     if simple_mode:
         return module
     module = _run_added(_run(module, FLAT), (1,))
