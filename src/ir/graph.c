@@ -95,16 +95,39 @@ int64_t value_static_bytes(const Value *value) {
   return value->rank < 0 ? -1 : bytes;
 }
 
+// Writes an extent as a script does, but without the types of its numbers: "n * 2". The operation
+// around it needs the precedence `least`.
+static void put_extent(Text *text, const Expr *e, int least) {
+  const OpInfo *op = &op_table[e->op];
+  bool infix = (op->flags & OP_INFIX) && e->count == 2;
+  bool call = !infix && op->class == OP_ARITH;
+  int64_t number;
+  if (expr_as_int(e, &number)) {
+    text_printf(text, "%lld", (long long)number);
+    return;
+  }
+  if (e->op == EXPR_VAR) text_puts(text, e->as.var->name);
+  if (e->op == EXPR_CAST) put_extent(text, e->args[0], least);
+  if (!infix && !call) {
+    if (e->op != EXPR_VAR && e->op != EXPR_CAST) text_puts(text, "?");
+    return;
+  }
+  bool brackets = infix && op->precedence < least;
+  if (call || brackets) text_printf(text, "%s(", call ? op->spelling : "");
+  for (int i = 0; i < e->count; i++) {
+    if (i && infix) text_printf(text, " %s ", op->spelling);
+    if (i && call) text_puts(text, ", ");
+    put_extent(text, e->args[i], infix ? op->precedence + (i > 0) : 0);
+  }
+  if (call || brackets) text_puts(text, ")");
+}
+
 const char *extents_text(Context *context, Expr *const *extents, int count) {
   Text text = text_new(&context->arena);
   text_puts(&text, "[");
   for (int i = 0; i < count; i++) {
-    int64_t extent;
     if (i) text_puts(&text, ", ");
-    if (expr_as_int(extents[i], &extent))
-      text_printf(&text, "%lld", (long long)extent);
-    else
-      text_puts(&text, extents[i]->op == EXPR_VAR ? extents[i]->as.var->name : "?");
+    put_extent(&text, extents[i], 0);
   }
   text_puts(&text, "]");
   return text_string(&text);
