@@ -130,6 +130,21 @@ def test_statements_without_bodies():
     assert (pointer.element_type, pointer.storage_scope) == ("float32", "shared")
 
 
+def test_declarations_with_a_pointer():
+    """DeclBuffer(data=…) gives the buffer's pointer a value, in a sequence and around a body."""
+    A, B = (tirx.decl_buffer((3,), "int32", name=name) for name in "AB")
+    store = tirx.BufferStore(B, A[0] + 1, [2])
+    bodies = tirx.SeqStmt([tirx.DeclBuffer(B, data=A.data), store]), tirx.DeclBuffer(B, store, data=A.data)
+    assert bodies[1].data is A.data and tirx.DeclBuffer(B).data is B.data
+    for body in bodies:
+        values = np.array([5, 0, 0], "int32")
+        pleat.build(tirx.PrimFunc([A], body))(values)
+        assert list(values) == [5, 0, 6]
+    thread = tirx.IterVar((0, 3), "tx", tirx.IterVar.ThreadIndex, "threadIdx.x")
+    assert isinstance(thread.dom, pleat.ir.Range) and thread.var.name == "tx"
+    launched = tirx.PrimFunc([A], tirx.AttrStmt(thread, "thread_extent", 3, tirx.BufferStore(A, 7, [thread.var])))
+    assert 'T.launch_thread("threadIdx.x", 3)' in launched.script()
+
 def test_visitors_and_mutators():
     """Classes with a method for each kind of node, under the names of several versions of TVM."""
     functor = tirx.stmt_functor

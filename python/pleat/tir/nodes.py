@@ -640,6 +640,17 @@ class IterVar(Node):
     _TYPES = ("DataPar", "ThreadIndex", "CommReduce", "Ordered", "Opaque")
     ARGUMENTS = ("dom", "var", "[iter_type]", "[thread_tag]")
 
+    def _completed(self, fields):
+        """The domain may be a pair of its ends, and the variable a name."""
+        dom, var = fields["dom"], fields["var"]
+        if isinstance(dom, (list, tuple)):
+            if len(dom) != 2:
+                raise ValueError(f"the domain of an IterVar has two ends: {dom!r}")
+            dom = Range(*dom)
+        if isinstance(var, str):
+            var = Var(var, "int32" if dom is None else dom.extent.dtype)
+        return super()._completed({**fields, "dom": dom, "var": var})
+
     def __script__(self):
         end = None if self.dom is None else _arithmetic("Add", operator.add)(self.dom.min, self.dom.extent)
         domain = "None" if self.dom is None else f"T.Range({text_of(self.dom.min)}, {text_of(end)})"
@@ -695,8 +706,25 @@ class LetStmt(_Scope):
 
 
 class DeclBuffer(_Scope):
-    """A buffer over memory that exists."""
-    ARGUMENTS = ("buffer", "[body]")
+    """A buffer over memory that exists. With `data`, an expression, the buffer's own pointer gets this value first:
+    a LetStmt around the declaration, which a program has in its place."""
+    ARGUMENTS = ("buffer", "[body]", "[data]")
+
+    def _completed(self, fields):
+        done = super()._completed(fields)
+        if done["data"] is None or done["data"] is done["buffer"].data:
+            del done["data"]
+        return done
+
+    @property
+    def data(self):
+        return self.fields.get("data", self.buffer.data)
+
+    def spelled_out(self):
+        """The declaration with a LetStmt for its pointer, where it has another value."""
+        if "data" not in self.fields:
+            return self
+        return LetStmt(self.buffer.data, self.fields["data"], DeclBuffer(self.buffer, self.body))
 
 
 class Allocate(_Scope):

@@ -62,33 +62,45 @@ def _rewritten(order, change):
     return done
 
 
+def _ended(scope, rest):
+    """A scope with the statements behind it as its body."""
+    done = scope.with_rest(rest)
+    return done.spelled_out() if isinstance(done, DeclBuffer) else done
+
+
 def _with_body(node):
     """A scope that is the whole body of a statement ends there."""
     for name, value in node.fields.items():
         if isinstance(value, Stmt) and is_open(value) and not isinstance(node, AllocBuffer):
-            node = _like(node, {name: value.with_rest([])})
+            node = _like(node, {name: _ended(value, [])})
     return node
 
 
+def _is_unfinished(node):
+    return is_open(node) or (isinstance(node, DeclBuffer) and "data" in node.fields)
+
+
 def _closed(node):
+    if isinstance(node, DeclBuffer) and not is_open(node):
+        return _with_body(node).spelled_out()
     if not isinstance(node, SeqStmt):
         return _with_body(node)
     done = []
     for one in reversed(node.seq):
-        done = [one.with_rest(done)] if is_open(one) else [one, *done]
+        done = [_ended(one, done)] if is_open(one) else [one, *done]
     return done[0] if len(done) == 1 else SeqStmt.read({"seq": done})
 
 
 def closed_forms(roots):
     """The statements among the roots with a body for each scope, by the ids of the old ones."""
     order = _statements(roots)
-    return _rewritten(order, _closed) if any(map(is_open, order)) else {}
+    return _rewritten(order, _closed) if any(map(_is_unfinished, order)) else {}
 
 
 def closed(thing):
     """A node with a body for each scope."""
     done = closed_forms([thing]).get(id(thing), thing)
-    return done.with_rest([]) if is_open(done) else done
+    return _ended(done, []) if is_open(done) else done
 
 
 def _flat(node):
