@@ -12,15 +12,19 @@
 //                                                          for j in range(4):
 //                                                            C[i, j] = B[i % 2, j] + 1
 //
-// partition_loops takes the condition out of the loop. The statements of the attribute may only
-// write to the buffer, and only read memory from outside of the loop that the loop does not write.
-// An attribute where this does not hold stays as it is and is reported.
+// partition_loops takes the condition out of the loop. With split_loop=2 each iteration does two of
+// these, which know which half they use; the last ones, of which one fills nothing, are behind the
+// loop. The statements of the attribute may only write to the buffer, and only read memory from
+// outside of the loop that the loop does not write. An attribute where this does not hold stays as
+// it is and is reported.
 #include "ir/intrinsic.h"
 #include "lower/pass.h"
 #include "script/script.h"
 
 #define SCOPE_ATTR "double_buffer_scope"
 #define WRITE_ATTR "double_buffer_write"
+
+enum { MOST_COPIES = 64 };
 
 typedef struct Doubling {
   Context *context;
@@ -225,23 +229,78 @@ static Stmt *double_first(LowerState *state, Stmt *loop, const Producers *found)
   return NULL;
 }
 
+// ---- Splitting the loop
+
+typedef struct DoubleSplit {
+  LowerState *state;
+  int64_t split; // iterations of the loop that become one; 0: the loop stays
+} DoubleSplit;
+
+// The iteration of the loop that is `number` after its first one.
+static Stmt *iteration_at(Context *context, const Stmt *loop, Expr *number) {
+  Stmt *body = stmt_renew(context, loop->as.loop.body);
+  Expr *var = loop->as.loop.var, *min = expr_cast(context, var->type, loop->as.loop.min);
+  return lower_substitute(context, body, var, expr_add(context, min, number));
+}
+
+// Lets each iteration do those of `factor`, and puts the last 1 to `factor` ones behind the loop.
+static Stmt *split_loop(Context *context, Stmt *loop, int64_t factor) {
+  Expr *var = loop->as.loop.var, *extent = expr_cast(context, var->type, loop->as.loop.extent);
+  Expr *zero = expr_int(context, var->type, 0), *by = expr_int(context, var->type, factor);
+  Expr *before = expr_sub(context, extent, expr_int(context, var->type, 1));
+  Expr *count = expr_floor_div(context, before, by);
+  const char *name = arena_printf(&context->arena, "%s_outer", var->as.var->name);
+  Expr *outer = expr_var(context, name, var->type);
+  Stmt **main = arena_array(&context->arena, Stmt *, factor);
+  Stmt **rest = arena_array(&context->arena, Stmt *, factor + 1);
+  for (int64_t i = 0; i < factor; i++) {
+    Expr *offset = expr_int(context, var->type, i);
+    Expr *last = expr_add(context, expr_mul(context, count, by), offset);
+    main[i] = iteration_at(context, loop, expr_add(context, expr_mul(context, outer, by), offset));
+    rest[i + 1] =
+        stmt_if(context, expr_lt(context, last, extent), iteration_at(context, loop, last), NULL);
+  }
+  rest[0] =
+      stmt_for(context, outer, zero, count, LOOP_SERIAL, stmt_seq(context, main, (int)factor));
+  Stmt *all = stmt_seq(context, rest, (int)factor + 1);
+  return arith_simplify_stmt(context, stmt_if(context, expr_lt(context, zero, extent), all, NULL));
+}
+
+static Stmt *inject(Rewriter *rewriter, Stmt *s);
+
+static Stmt *inject_again(Rewriter *rewriter, Stmt *loop) {
+  const DoubleSplit *injection = rewriter->env;
+  Stmt *done = inject(rewriter, loop);
+  return done == loop && injection->split ? split_loop(rewriter->context, loop, injection->split)
+                                          : done;
+}
+
 static Stmt *inject(Rewriter *rewriter, Stmt *s) {
+  const DoubleSplit *injection = rewriter->env;
   Context *context = rewriter->context;
   if (s->kind != STMT_FOR) return s;
   Producers found = {.context = context, .allocates = map_new(&context->arena)};
   visit_stmt(&(Visitor){.env = &found, .enter_stmt = find_producer}, s->as.loop.body);
-  Stmt *next = double_first(rewriter->env, s, &found);
+  Stmt *next = double_first(injection->state, s, &found);
   if (!next) return s;
   Stmt *declare = lower_body(next), *both = lower_body(declare); // the loop is the last statement
   Stmt **items = both->kind == STMT_SEQ ? both->as.seq.items : &both;
   int count = both->kind == STMT_SEQ ? both->as.seq.count : 1;
   Stmt **all = arena_copy(&context->arena, items, sizeof *items * (size_t)count);
-  all[count - 1] = inject(rewriter, all[count - 1]);
+  all[count - 1] = inject_again(rewriter, all[count - 1]);
   both = stmt_seq(context, all, count);
   return lower_with_body(context, next, lower_with_body(context, declare, both));
 }
 
 PrimFunc *lower_inject_double_buffers(LowerState *state, PrimFunc *func) {
-  Rewriter rewriter = {.env = state, .stmt = inject, .buffer = lower_keep_buffer};
+  DoubleSplit injection = {state, 0};
+  if (!lower_take_number(state, "split_loop", &injection.split)) return NULL;
+  if (injection.split > MOST_COPIES || (injection.split > 1 && injection.split % 2)) {
+    diag_error(state->context, func->pos,
+               "inject_double_buffers: split_loop is 0, 1 or an even number up to %d, not %lld",
+               MOST_COPIES, (long long)injection.split);
+    return NULL;
+  }
+  Rewriter rewriter = {.env = &injection, .stmt = inject, .buffer = lower_keep_buffer};
   return lower_rewrite(state, func, &rewriter);
 }

@@ -223,6 +223,7 @@ const LowerPass lower_separate_passes[] = {
      .summary = "loops over virtual threads move inward; buffers get an axis for them"},
     {.name = "inject_double_buffers",
      .other_names = "InjectDoubleBuffer",
+     .signature = "split_loop?",
      .run = lower_inject_double_buffers,
      .needs = NO_BLOCKS,
      .breaks = FLAT,

@@ -3,6 +3,8 @@
 # RUN: pleat opt %s --func f --pass inject_double_buffers --verify-each | sed -n "/def f/,/^$/p"
 # RUN: pleat opt %s --func f --pass inject_double_buffers,partition_loops --verify-each | sed -n "/def f/,/^$/p"
 # RUN: pleat opt %s --func two --pass inject_double_buffers --verify-each | sed -n "/def two/,/^$/p"
+# RUN: pleat opt %s --func f --pass "InjectDoubleBuffer(split_loop=2)" --verify-each | sed -n "/def f/,/^$/p"
+# RUN: pleat opt %s --func two --pass "InjectDoubleBuffer(split_loop=2)" --verify-each | sed -n "/def two/,/^$/p"
 # RUN: pleat opt %s --func stays --pass inject_double_buffers --verify-each | sed -n "/def stays/,\$p"
 from tvm.script import tir as T
 
