@@ -7,6 +7,14 @@ _BITS = {"bool": 8, "handle": 64, "void": 0}
 _LETTERS = {"int": "INT", "uint": "UINT", "float": "FLOAT", "bfloat": "BFLOAT"}
 
 
+_SHORT = re.compile(r"(u?int|float)(?=x\d+$|$)")
+
+
+def full_name(dtype):
+    """The name of a type with its bits: "float" is float32, and "int" int32, as in TVM."""
+    return _SHORT.sub(r"\g<1>32", dtype, count=1) if _SHORT.match(dtype) else dtype
+
+
 class DataTypeCode(enum.IntEnum):
     """The kinds of types, with the numbers that DLPack gives them."""
     INT, UINT, FLOAT, HANDLE, BFLOAT, BOOL = 0, 1, 2, 3, 4, 6
@@ -16,7 +24,7 @@ class DataType(str):
     """A type of elements: its name, as text, and its parts. `itemsize` counts the bytes of all lanes."""
 
     def __new__(cls, name):
-        name = str(name) or "void"
+        name = full_name(str(name)) or "void"
         match = re.fullmatch(r"(bool|handle|void|(?:u?int|b?float)(\d+)(?:_\w+)?)(?:x(\d+))?", name)
         if not match:
             raise ValueError(f"expected the name of a type such as 'float32x4', saw {name!r}")

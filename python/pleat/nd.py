@@ -9,6 +9,7 @@ import ctypes
 import numpy
 
 from pleat._library import PleatError
+from pleat.data_type import full_name
 
 DEVICE_TYPES = {"cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "nvptx": 2, "opencl": 4, "cl": 4,
                 "vulkan": 7, "metal": 8, "rocm": 10}
@@ -176,7 +177,7 @@ def empty(shape, dtype="float32", device=None, mem_scope=None):
     dtype: the name of an element type of programs, "bfloat16" and others included
     device: whose programs take it; None: those of the processor. One that is not there raises PleatError"""
     from pleat.model import dtype_of
-    return _on(_checked(device), numpy.empty(shape, dtype_of(str(dtype))))
+    return _on(_checked(device), numpy.empty(shape, dtype_of(full_name(str(dtype)))))
 
 
 def from_dlpack(array):

@@ -306,6 +306,17 @@ def test_external_code_that_gets_pointers():
     assert 'T.call_extern("void", "f", A.data, ' in text
 
 
+def test_short_names_of_types_and_strings_as_arguments():
+    A = te.placeholder((4,), "float", name="A")
+    B = te.compute((4,), lambda i: A[i].astype("int"), name="B")
+    assert (A.dtype, B.dtype, te.var("x", "uint").dtype) == ("float32", "int32", "uint32")
+    assert tir.decl_buffer((4,), "float").dtype == tir.const(1, "float").dtype == "float32"
+    assert pleat.DataType("intx4") == "int32x4" and pleat.nd.empty((2,), "float").dtype == "float32"
+    assert te.min_value("int").value == -2**31
+    assert tir.call_intrin("handle", "tir.f", "row_major").args[0].value == "row_major"
+    assert tir.call_extern("int32", "f", "a").script() == 'T.call_extern("int32", "f", "a")'
+
+
 def test_another_type_of_indices():
     """Loops, extents and sizes have it, and elements, which are made of indices here, keep theirs."""
     n, m = te.var("n"), te.var("m")

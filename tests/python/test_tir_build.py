@@ -862,7 +862,7 @@ def test_data_types():
     assert (vector, vector.bits, vector.lanes, vector.itemsize) == ("float32x4", 32, 4, 16)
     assert vector.with_lanes(1) == "float32" and pleat.DataType("bool").type_code == pleat.DataTypeCode.BOOL
     assert pleat.runtime.DataType("float8_e4m3fn").bits == 8 and pleat.DataType("uint16").itemsize == 2
-    for name in ("flot32", "int32y4", "int"):
+    for name in ("flot32", "int32y4", "integer"):
         with pytest.raises(ValueError, match=f"expected the name of a type .* saw '{name}'"):
             pleat.DataType(name)
 

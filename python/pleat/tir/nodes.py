@@ -14,6 +14,7 @@ import re
 
 from pleat import _expression
 from pleat._library import PleatError
+from pleat.data_type import full_name
 from pleat.ir._module import GlobalVar, Op
 from pleat.script._values import Value, text_of
 from pleat.tir.bounds import fits, type_of_number
@@ -136,7 +137,7 @@ class PrimType(str):
 
 @functools.lru_cache(maxsize=None)
 def prim_type(text):
-    return PrimType(text)
+    return PrimType(full_name(text))
 
 
 class PointerType(PrimType):
@@ -194,6 +195,7 @@ class PrimExpr(Node):
         return self.dtype
 
     def astype(self, dtype):
+        dtype = full_name(dtype)
         lanes = lanes_of(dtype)
         if lanes_of(self.dtype) == 1 and lanes != 1 and isinstance(lanes, int):
             return KINDS["Broadcast"](self.astype(with_lanes(dtype, 1)), lanes)
@@ -461,7 +463,7 @@ class Comparison(Binary):
 def const(value, dtype=None):
     """A number as an expression of a type; None: int32, float32 or bool, or a larger type that has it."""
     value = value.item() if hasattr(value, "item") else value
-    dtype = type_of_number(value) if dtype is None else dtype
+    dtype = type_of_number(value) if dtype is None else full_name(dtype)
     number = (FloatImm if _is_float(dtype) else IntImm)(with_lanes(dtype, 1), value)
     return number if lanes_of(dtype) == 1 else KINDS["Broadcast"](number, lanes_of(dtype))
 

@@ -10,6 +10,7 @@ import math
 import re
 
 from pleat import _expression
+from pleat.data_type import full_name
 from pleat.script._values import Value
 from pleat.tir import nodes
 from pleat.tir.bounds import bounds_of
@@ -238,10 +239,15 @@ def likely(cond):
     return KINDS["Call"]("bool", "tir.likely", [as_expression(cond)])
 
 
+def _argument(value):
+    """An argument of a call, which may be a string."""
+    return nodes.StringImm(value) if isinstance(value, str) else as_expression(value)
+
+
 def _call_outside(name, description):
     def make(dtype, func_name, *args):
         return KINDS["Call"](dtype or "void", f"tir.{name}",
-                             [nodes.StringImm(func_name), *map(as_expression, args)])
+                             [nodes.StringImm(func_name), *map(_argument, args)])
     make.__name__ = make.__qualname__ = name
     make.__doc__ = description
     return make
@@ -253,10 +259,8 @@ call_pure_extern = _call_outside("call_pure_extern", "A call of a C function wit
 
 def _packed(value):
     """An argument of call_packed: a buffer as the array that the function gets."""
-    if isinstance(value, str):
-        return nodes.StringImm(value)
     if not isinstance(value, nodes.Buffer):
-        return as_expression(value)
+        return _argument(value)
     call = KINDS["Call"]
     shape, strides = (globals()["tvm_stack_make_shape"](*sizes) if sizes is not None else const(0)
                       for sizes in (value.shape, value.strides or None))
@@ -273,7 +277,7 @@ def call_packed(*args):
 
 def call_intrin(dtype, func_name, *args):
     """A call of an operation by its name, "tir.exp"."""
-    return KINDS["Call"](dtype, str(getattr(func_name, "name", func_name)), [*map(as_expression, args)])
+    return KINDS["Call"](dtype, str(getattr(func_name, "name", func_name)), [*map(_argument, args)])
 
 
 call_llvm_intrin = _call_outside("call_llvm_intrin",
@@ -374,7 +378,7 @@ def logaddexp(a, b):
 # ---- Types ----------------------------------------------------------------------------------------
 
 def _bounds(dtype):
-    found = bounds_of(dtype)
+    found = bounds_of(full_name(dtype))
     if found is None:
         raise TypeError(f"the least and greatest numbers of {dtype} are not known")
     return found
