@@ -381,6 +381,14 @@ static void check_let_expr(Guarding *g, Expr *e) {
   }
 }
 
+// An operand as it is accessed: a function outside accesses the element whose address it gets.
+static Expr *accessed_operand(const Expr *e, int i) {
+  bool is_outside = e->op == EXPR_CALL || e->op == EXPR_CALL_PURE;
+  Expr *operand = e->args[i];
+  bool is_element = operand->op == EXPR_ADDRESS_OF && operand->args[0]->op == EXPR_LOAD;
+  return is_outside && is_element ? operand->args[0] : operand;
+}
+
 static void check_expr(Guarding *g, Expr *e) {
   Context *context = g->context;
   if (!e->count || e->op == EXPR_ADDRESS_OF || map_contains(&g->proved, e)) return;
@@ -388,7 +396,7 @@ static void check_expr(Guarding *g, Expr *e) {
     check_let_expr(g, e);
     return;
   }
-  check_expr(g, e->args[0]);
+  check_expr(g, accessed_operand(e, 0));
   Expr *otherwise = NULL;
   g->choices += e->op == EXPR_SELECT;
   if (e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_OR)
@@ -399,7 +407,7 @@ static void check_expr(Guarding *g, Expr *e) {
     else if (otherwise)
       check_under(g, e->args[i], otherwise);
     else
-      check_expr(g, e->args[i]);
+      check_expr(g, accessed_operand(e, i));
   }
   g->choices -= e->op == EXPR_SELECT;
   if (e->op == EXPR_LOAD) check_access(g, e->as.buffer, e->args, e->count);
@@ -799,8 +807,8 @@ static PrimFunc *with_faults(Guarding *g, PrimFunc *func, Stmt *body) {
 }
 
 Verdict lower_accesses_are_inside(Context *context, PrimFunc *func) {
-  static const char *const passes[] = {"split_lanes", "convert_blocks", "simplify_loops",
-                                       "guard_accesses"};
+  static const char *const passes[] = {"lower_intrinsics", "split_lanes", "convert_blocks",
+                                       "simplify_loops", "guard_accesses"};
   LowerOptions options = {.guards = true, .drop_result = true};
   if (lower_is_packed(func)) return VERDICT_UNDECIDED;
   PrimFunc *checked = lower_run_passes(context, func, passes, COUNT_OF(passes), &options);

@@ -5,6 +5,7 @@
 #define PLEAT_LOWER_PASS_H
 
 #include "arith/arith.h"
+#include "ir/call.h"
 #include "lower/lower.h"
 
 // One function per row of the table; each file's head says what it does.
@@ -19,6 +20,9 @@ PrimFunc *lower_hoist_branches(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_expressions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_values(LowerState *state, PrimFunc *func);
 PrimFunc *lower_intrinsics(LowerState *state, PrimFunc *func);
+bool lower_is_access_pointer(const Expr *e);
+// T.tvm_access_ptr as the address of an element; NULL where no element is known to be meant.
+Expr *lower_access_pointer(Context *context, const CallScope *scope, Expr *e);
 PrimFunc *lower_stage_texels(LowerState *state, PrimFunc *func);
 PrimFunc *lower_split_lanes(LowerState *state, PrimFunc *func);
 // False with diagnostics when a statement has a condition of lanes that lower_split_lanes splits.

@@ -17,6 +17,7 @@ const LowerPass lower_passes[] = {
     {.name = "lower_intrinsics",
      .other_names = "LowerIntrin",
      .run = lower_intrinsics,
+     .breaks = FLAT, // an address may be one of an N-d buffer
      .summary = "functions such as T.clz and T.ldexp become other operations"},
     {.name = "reduce_over_threads",
      .other_names = "LowerCrossThreadReduction",

@@ -82,7 +82,7 @@ static const char *reason(Context *context, const Expr *e) {
                       registered);
   if (is_packed_call(e))
     return "T.call_packed calls a function that Python registers, which only pleat.build runs";
-  if (intrinsic_value(context, (Expr *)e)) return NULL;
+  if (lower_is_access_pointer(e) || intrinsic_value(context, (Expr *)e)) return NULL;
   switch ((ExprOp)e->op) {
   case EXPR_INTRINSIC:
   case EXPR_INTRINSIC_PURE:
@@ -104,7 +104,9 @@ static bool enter_expr(Visitor *visitor, Expr *e) {
   const char *why = runnable->ok ? reason(runnable->context, e) : NULL;
   if (why)
     runnable->ok = diag_error_as(runnable->context, DIAG_UNSUPPORTED, runnable->pos, "%s", why);
-  return runnable->ok;
+  if (!runnable->ok || !lower_is_access_pointer(e)) return runnable->ok;
+  for (int i = 2; i < e->count; i++) visit_expr(visitor, e->args[i]); // after its type and memory
+  return false;
 }
 
 static bool has_no_layout(Context *context, const Buffer *buffer) {

@@ -55,6 +55,31 @@ def test_intrinsics_of_tensor_expressions(k, inner, rows):
     check(s, [A, B, C], lambda a, b: a @ b.T)
 
 
+def test_intrinsics_that_call_functions_of_c():
+    A, B = te.placeholder((4, 6), name="A"), te.placeholder((4, 6), name="B")
+    C = te.compute(A.shape, lambda i, j: A[i, j] + B[i, j], name="C")
+    a, b = (te.placeholder((3,), name=name) for name in "ab")
+    c = te.compute((3,), lambda i: a[i] + b[i], name="c")
+    flat = {t: tir.decl_buffer(t.shape, t.dtype, t.op.name, offset_factor=1) for t in (a, b, c)}
+
+    def schedule(offset):  # memcpy takes the place of a sum, as the compiler cannot know
+        def statements(ins, outs):
+            return tir.call_extern("handle", "memcpy", outs[0].access_ptr("w", offset=offset),
+                                   ins[1].access_ptr("r"), tir.const(8, "int64"))
+        s = te.create_schedule(C.op)
+        copy = te.decl_tensor_intrin(c.op, statements, name="te_copy", binds=flat)
+        s[C].tensorize(s[C].split(C.op.axis[1], 3)[1], copy)
+        return s
+    s = schedule(1)
+    x, y, z = np.zeros((4, 6), "float32"), np.arange(24, dtype="float32").reshape(4, 6), np.zeros((4, 6), "float32")
+    pleat.build(s, [A, B, C], cache=False)(x, y, z)
+    assert np.array_equal(z.reshape(8, 3)[:, 1:], y.reshape(8, 3)[:, :2]) and not z[:, ::3].any()
+    with pytest.raises(pleat.PleatError, match=r"error: C\[.*\] is out of bounds"):
+        pleat.build(schedule(4), [A, B, C], cache=False)
+    with pytest.raises(ScheduleError, match="import_llvm asks; compile that to a shared library, load it by ctypes"):
+        s[C].pragma(C.op.axis[0], "import_llvm", "define …")
+
+
 def test_intrinsics_that_do_not_fit():
     A, B, C = product(4, 8, 9)
     s = te.create_schedule(C.op)
@@ -63,7 +88,6 @@ def test_intrinsics_that_do_not_fit():
     s[C].tensorize(C.op.axis[1], row_intrinsic(8, 3, has_update=False))
     with pytest.raises(ScheduleError, match="test_te_intrinsics.py:.*which has no statements that add"):
         pleat.lower(s, [A, B, C])
-    s[C].steps.pop()
     s[C].tensorize(C.op.axis[1], row_intrinsic(8, 4))
     with pytest.raises(ScheduleError, match="test_te_intrinsics.py:.*is not what intrinsic 'te_rows"):
         pleat.lower(s, [A, B, C])

@@ -293,6 +293,9 @@ class Stage:
         """Annotates a loop with pragma_ and the type; "vectorize", "unroll" and "parallel" are these steps."""
         if pragma_type in ("vectorize", "unroll", "parallel"):
             return getattr(self, pragma_type)(var)
+        if pragma_type in ("import_llvm", "import_c"):
+            self._refuse(f"a program holds no other code, as pragma {pragma_type} asks; compile that to a shared "
+                         "library, load it by ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL), and then build the program")
         value = 1 if pragma_value is None else pragma_value
         return self._mark(var, "annotate", f"pragma_{pragma_type}", value)
 
@@ -304,12 +307,14 @@ class Stage:
     def tensorize(self, var, tensor_intrin):
         """Replaces a loop and what is inside of it by an intrinsic, which describes the same: one of
         te.decl_tensor_intrin, a pleat.tir.TensorIntrin, or the name of a registered one. The first
-        values of a reduction are stored before it, and the intrinsic adds to them."""
+        values of a reduction are stored before it, and the intrinsic adds to them. Of several for one loop, the
+        last one counts."""
         if isinstance(tensor_intrin, TensorIntrin):
             tensor_intrin = TensorIntrin.name_of(tensor_intrin)
         elif isinstance(tensor_intrin, str) and TensorIntrin.get(tensor_intrin, allow_missing=True) is None:
             self._refuse(f"no tensor intrinsic {tensor_intrin!r} is registered")
         self._leaf(var)
+        self.steps = [step for step in self.steps if step.name != "tensorize" or step.arguments[0] is not var]
         self._record("tensorize", (var, tensor_intrin))
 
     def env_threads(self, threads):
