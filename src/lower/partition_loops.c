@@ -68,6 +68,7 @@ typedef struct Atom {
   bool is_choice; // it chooses which of two values is loaded
   Expr *form;
   int64_t low, high; // what the inner variables add to `rest`
+  Expr *least;       // what those add at least whose loops have free ends; NULL: there are none
   Expr *rest;        // the form without the inner variables
   int64_t factor;    // `rest` is factor * var + base, with the loop's variable var
   Expr *base;        // NULL when `rest` is not linear in the variable
@@ -89,6 +90,23 @@ typedef struct SplitSearch {
 
 // ---- Finding conditions
 
+// Takes the worst value of a variable whose loop has free ends that are the same in all iterations
+// of the loops. A loop that has no iteration tests no condition.
+static bool free_bound(SplitSearch *search, Atom *atom, const VarRange *range, int64_t factor) {
+  Context *context = search->partition->context;
+  DType type = atom->form->type;
+  Expr *at = range->min;
+  if (!atom->is_likely || atom->kind != CONDITION_LEAST) return false;
+  if (factor < 0)
+    at = expr_sub(context, expr_add(context, at, range->extent), expr_int(context, at->type, 1));
+  if (expr_uses(at, search->var) || expr_reads_memory(at)) return false;
+  for (int i = 0; i < search->inner.count; i++)
+    if (expr_uses(at, search->inner.items[i].var)) return false;
+  Expr *term = expr_mul(context, expr_cast(context, type, at), expr_int(context, type, factor));
+  atom->least = atom->least ? expr_add(context, atom->least, term) : term;
+  return true;
+}
+
 static bool inner_bounds(SplitSearch *search, Atom *atom, const int64_t *factors) {
   Analyzer *analyzer = search->partition->analyzer;
   for (int i = 0; i < search->inner.count; i++) {
@@ -97,8 +115,11 @@ static bool inner_bounds(SplitSearch *search, Atom *atom, const int64_t *factors
     if (!factors[i]) continue;
     if (!range->min) return false;
     Expr *last = expr_add(search->partition->context, range->min, range->extent);
-    if (!analyzer_const_bounds(analyzer, range->min, &low, &unused)) return false;
-    if (!analyzer_const_bounds(analyzer, last, &unused, &most)) return false;
+    if (!analyzer_const_bounds(analyzer, range->min, &low, &unused) ||
+        !analyzer_const_bounds(analyzer, last, &unused, &most)) {
+      if (!free_bound(search, atom, range, factors[i])) return false;
+      continue;
+    }
     high = most - 1;
     if (!mul_fits(factors[i], low, &a) || !mul_fits(factors[i], high, &b)) return false;
     if (!add_fits(atom->low, MIN_OF(a, b), &atom->low)) return false;
@@ -271,6 +292,7 @@ static Expr *shifted_base(Context *context, const Atom *atom, int64_t by) {
 
 static void middle_of_least(Context *context, const Atom *atom, Middle *middle) {
   Expr *worst = shifted_base(context, atom, atom->low);
+  if (atom->least) worst = expr_add(context, worst, atom->least);
   DType type = worst->type;
   int64_t c = atom->factor;
   Expr *quotient = expr_floor_div(context, worst, expr_int(context, type, c > 0 ? c : -c));
@@ -309,7 +331,7 @@ typedef struct Undecided {
 // The values for which the condition depends on the inner variables; it has one value on each side.
 static bool undecided_of(const Atom *atom, Undecided *out) {
   int64_t base, c = atom->factor;
-  if (!atom->base || !c || !expr_as_int(atom->base, &base)) return false;
+  if (!atom->base || !c || atom->least || !expr_as_int(atom->base, &base)) return false;
   int64_t low = base + atom->low, high = base + atom->high;
   if (atom->kind != CONDITION_LEAST) {
     bool rises = c > 0;
@@ -450,7 +472,8 @@ static LoopReach reach_of_condition(const LoopReach *reach, Expr *condition) {
     for (int k = 0; k < reach->search->atoms.count; k++) {
       const Atom *atom = &reach->search->atoms.items[k];
       int64_t c = atom->factor;
-      if (atom->condition != parts.items[i] || atom->kind != CONDITION_LEAST || !atom->base || !c)
+      if (atom->condition != parts.items[i] || atom->kind != CONDITION_LEAST || !atom->base || !c ||
+          atom->least)
         continue;
       Expr *best = shifted_base(context, atom, atom->high);
       DType type = best->type;
@@ -709,7 +732,7 @@ static Stmt *two_versions(Partition *partition, const SplitSearch *search, Stmt 
   for (int i = 0; i < search->atoms.count; i++) {
     const Atom *atom = &search->atoms.items[i];
     bool varies = atom->low != atom->high && (loop->as.loop.kind == LOOP_PARALLEL || !atom->base);
-    if (atom->kind != CONDITION_LEAST || (varying && !varies)) continue;
+    if (atom->kind != CONDITION_LEAST || atom->least || (varying && !varies)) continue;
     Expr *worst = expr_add(context, atom->rest, expr_int(context, atom->rest->type, atom->low));
     Expr *holds = expr_binary(context, EXPR_GE, worst, expr_int(context, worst->type, 0));
     all = expr_and(context, all, holds);

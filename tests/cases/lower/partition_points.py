@@ -57,3 +57,16 @@ def quotient_of_two(A: T.Buffer((9, 8), "int32")):
         for j in range(8):
             if (i * 8 + j) // 12 != 2:
                 A[i, j] = A[i, j] + 1
+
+
+# The loop inside has a free extent: its worst value cuts the outer one.
+@T.prim_func
+def free_inside(c: T.handle, n: T.int32, m: T.int32):
+    q = T.int32()
+    C = T.match_buffer(c, (q,), "int32")
+    for j in range(n):
+        for k in range(m):
+            if T.likely(j + k < n):
+                C[0] = C[0] + 1
+            else:
+                C[0] = C[0] + 100
