@@ -182,6 +182,7 @@ typedef struct FreeVars {
 static bool collect_var(Visitor *visitor, Expr *e) {
   FreeVars *free_vars = visitor->env;
   if (e->op != EXPR_VAR || printer_knows(free_vars->printer, e)) return true;
+  if (map_find(&free_vars->printer->offsets, e)) return true; // printed as A.elem_offset
   for (int i = 0; i < free_vars->vars.count; i++)
     if (free_vars->vars.items[i] == e) return true;
   array_push(free_vars->printer->arena, &free_vars->vars, e);
