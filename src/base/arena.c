@@ -78,10 +78,12 @@ static bool allocation_refused(const Arena *arena, size_t size) {
 }
 
 // A chunk for one large array, which is written as a whole, is in huge pages as far as there are.
+// Usual chunks are not: each has one huge page on average, because it begins anywhere, and to find
+// and clear one takes the system longer than the small pages in its place.
 static ArenaChunk *chunk_new(size_t size) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   ArenaChunk *chunk = malloc(sizeof *chunk + size);
-  if (!chunk || size < LARGEST_CHUNK) return chunk;
+  if (!chunk || size <= LARGEST_CHUNK) return chunk;
   char *first = (char *)(((uintptr_t)chunk + page - 1) / page * page);
   madvise(first, size / page * page - page, MADV_HUGEPAGE);
   return chunk;
