@@ -81,11 +81,32 @@ Module *module_with_prim(Context *context, const Module *module, const PrimFunc 
   return result;
 }
 
+// The function that is named, or the only one; a tensor program beside graph functions.
+static const ModuleFunc *function_chosen(const PartCall *call) {
+  const Module *module = call->call.on->module;
+  if (call->function) return function_named(call);
+  if (module->funcs.count == 1) return &module->funcs.items[0];
+  const PrimFunc *func = module_prim(call->call.context, module, NULL);
+  return func ? module_find(module, func->name) : NULL;
+}
+
+static ModuleFunc with_name(Context *context, const ModuleFunc *func, Str name) {
+  ModuleFunc renamed = {.name = name};
+  if (func->prim) {
+    renamed.prim = prim_func_copy(context, func->prim);
+    renamed.prim->name = name;
+  } else {
+    renamed.graph = arena_copy(&context->arena, func->graph, sizeof *func->graph);
+    renamed.graph->name = name;
+  }
+  return renamed;
+}
+
 static void rename_function(void *arg) {
   PartCall *call = arg;
   Context *context = call->call.context;
   const Module *module = call->call.on->module;
-  const PrimFunc *func = module_prim(context, module, call->function);
+  const ModuleFunc *func = function_chosen(call);
   if (!func) return;
   if (!call->name || !is_name(call->name)) {
     field_error(context, "name", "'%s' is not a name of a function", call->name ? call->name : "");
@@ -95,9 +116,13 @@ static void rename_function(void *arg) {
     field_error(context, "name", "the module has another function '%s'", call->name);
     return;
   }
-  PrimFunc *renamed = prim_func_copy(context, func);
-  renamed->name = str_intern(context, call->name);
-  finish(&call->call, module_with_prim(context, module, func, renamed));
+  ModuleFunc renamed = with_name(context, func, str_intern(context, call->name));
+  Module *result = module_copy(context, module, false);
+  for (int i = 0; i < module->funcs.count; i++) {
+    const ModuleFunc *other = &module->funcs.items[i];
+    module_put(result, other == func ? &renamed : other);
+  }
+  finish(&call->call, result);
 }
 
 int pleat_module_rename(const PleatModule *module, const char *function, const char *name,

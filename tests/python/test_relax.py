@@ -543,3 +543,14 @@ def test_layers():
         return R.subtract(R.add(d, d), R.add(y, y))
     assert np.allclose(first, pleat.compile(main, cache=False)(*arrays), atol=1e-4)
     assert np.array_equal(second, -arrays[1])
+
+
+def test_graph_functions_get_the_names_of_their_items():
+    @R.function
+    def doubled(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        return R.add(x, x)
+    module = pleat.IRModule({"main": doubled, "other": doubled})
+    assert list(module) == ["main", "other"] and "def main(x" in module["main"].script()
+    vm = relax.VirtualMachine(pleat.compile(module, cache=False), pleat.cpu())
+    assert vm["other"](np.ones(3, "float32")).numpy().tolist() == [2, 2, 2]
+    assert list(pleat.IRModule({"main": Free["main"]})) == ["main"]

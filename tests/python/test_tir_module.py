@@ -592,6 +592,12 @@ def test_pass_contexts():
     assert log == ["enter", "all", "tir.LowerOpaqueBlock", "after tir.LowerOpaqueBlock", "mark",
                    "after mark", "after all", "exit"]
     assert result.attrs["seen"] == 7
+    log.clear()
+    with transform.PassContext(instruments=[Instrument()]):
+        transform.PassContext.current().override_instruments([Instrument()])
+        transform.PassContext.current().override_instruments(None)
+        transform.Simplify()(matmul)
+    assert log == ["enter", "exit", "enter", "exit"]
 
 
 def test_passes_have_the_names_of_their_dialect():

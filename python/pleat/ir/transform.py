@@ -41,10 +41,7 @@ class PassContext:
             _check_keys(self.config)
         self.required_pass = list(required_pass or [])
         self.disabled_pass = list(disabled_pass or [])
-        self.instruments = list(instruments or [])
-        for one in self.instruments:
-            if not any(hasattr(one, method) for method in _METHODS):
-                raise TypeError(f"an instrument has any of the methods {', '.join(_METHODS)}, not {one!r}")
+        self._take_instruments(instruments)
 
     def __enter__(self):
         self._call("enter_pass_ctx")
@@ -59,6 +56,19 @@ class PassContext:
         """The results of a method of the instruments that have it."""
         return [getattr(one, method)(*arguments) for one in self.instruments
                 if hasattr(one, method)]
+
+    def override_instruments(self, instruments):
+        """Replaces the instruments from now on: the former ones leave the context, and the new ones enter it."""
+        self._call("exit_pass_ctx")
+        self._take_instruments(instruments)
+        self._call("enter_pass_ctx")
+
+    def _take_instruments(self, instruments):
+        instruments = list(instruments or [])
+        for one in instruments:
+            if not any(hasattr(one, method) for method in _METHODS):
+                raise TypeError(f"an instrument has any of the methods {', '.join(_METHODS)}, not {one!r}")
+        self.instruments = instruments
 
     @staticmethod
     def current():
