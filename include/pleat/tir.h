@@ -278,7 +278,9 @@ int pleat_module_operations(const PleatModule *module, const char *function, dou
  *   "pairs"    of each two buffers "a" and "b" the "relation" of their bytes ("same", "contains",
  *              "within", "overlap", "disjoint" or "undecided"), the number of "bytes" in both, or
  *              null, and where an "elements" text shows it, the place of an element in the other
- *              buffer, such as "B[i] is A[i // 6, i % 6]", or null
+ *              buffer, such as "B[i] is A[i // 6, i % 6]", or null. "shared_for" and "apart_for",
+ *              of some that are undecided, are sizes for which they have bytes in common, and
+ *              sizes for which they have none, such as "n = 2"
  *   "layout_obstacle"  why transform_layout cannot change all of them together, or null
  *
  * *json is owned. */

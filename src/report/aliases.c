@@ -85,7 +85,13 @@ static void put_pair(const AliasReport *r, const AliasPair *pair, Text *out) {
   case ALIAS_OVERLAP: text_printf(out, "    %s and %s have %s in common", a, b, bytes); break;
   case ALIAS_DISJOINT: text_printf(out, "    %s and %s have no byte in common", a, b); break;
   case ALIAS_UNDECIDED:
-    text_printf(out, "    %s and %s: it is not decided which bytes they have in common", a, b);
+    if (pair->shared_for)
+      text_printf(out,
+                  "    %s and %s have bytes in common for some sizes, such as %s, and none for "
+                  "%s",
+                  a, b, pair->shared_for, pair->apart_for);
+    else
+      text_printf(out, "    %s and %s: it is not decided which bytes they have in common", a, b);
     break;
   case ALIAS_RELATION_COUNT: break;
   }
@@ -141,10 +147,11 @@ static json_t *buffer_json(const AliasReport *r, const AliasBuffer *b) {
 }
 
 static json_t *pair_json(const AliasReport *r, const AliasPair *pair) {
-  return json_pack("{s:s, s:s, s:s, s:o, s:s?}", "a", buffer_at(r, pair->a)->name, "b",
+  return json_pack("{s:s, s:s, s:s, s:o, s:s?, s:s*, s:s*}", "a", buffer_at(r, pair->a)->name, "b",
                    buffer_at(r, pair->b)->name, "relation", relation_name(pair->relation), "bytes",
                    pair->bytes < 0 ? json_null() : json_integer(pair->bytes), "elements",
-                   elements_text(r, pair));
+                   elements_text(r, pair), "shared_for", pair->shared_for, "apart_for",
+                   pair->apart_for);
 }
 
 json_t *report_aliases(Context *context, PrimFunc *func) {

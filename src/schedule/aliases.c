@@ -242,21 +242,31 @@ static double element_count(const StridedBuffer *b) {
   return count;
 }
 
+// How many bytes neither buffer has, the first, the second, or both: counts[4]. False where the
+// memory is too large.
+static bool count_bytes(Context *context, const StridedBuffer *x, const StridedBuffer *y,
+                        int64_t *counts) {
+  int64_t end = MAX_OF(strided_end(x), strided_end(y));
+  if (strided_end(x) < 0 || strided_end(y) < 0) return false;
+  if (element_count(x) > MOST_BYTES || element_count(y) > MOST_BYTES) return false;
+  ArenaMark mark = arena_mark(&context->scratch);
+  uint8_t *bytes = arena_alloc(&context->scratch, (size_t)end + 1);
+  memset(bytes, 0, (size_t)end + 1);
+  mark_bytes(x, 0, x->offset, 1, bytes);
+  mark_bytes(y, 0, y->offset, 2, bytes);
+  memset(counts, 0, 4 * sizeof *counts);
+  for (int64_t i = 0; i < end; i++) counts[bytes[i]]++;
+  arena_reset(&context->scratch, mark);
+  return true;
+}
+
 static void compare_strided(const AliasCompare *c, const Buffer *a, const Buffer *b,
                             AliasPair *pair) {
   StridedBuffer x, y;
-  if (!strided_buffer(c, a, &x) || !strided_buffer(c, b, &y)) return;
-  int64_t end = MAX_OF(strided_end(&x), strided_end(&y));
-  if (strided_end(&x) < 0 || strided_end(&y) < 0) return;
-  if (element_count(&x) > MOST_BYTES || element_count(&y) > MOST_BYTES) return;
-  ArenaMark mark = arena_mark(&c->context->scratch);
-  uint8_t *bytes = arena_alloc(&c->context->scratch, (size_t)end + 1);
-  memset(bytes, 0, (size_t)end + 1);
-  mark_bytes(&x, 0, x.offset, 1, bytes);
-  mark_bytes(&y, 0, y.offset, 2, bytes);
-  int64_t counts[4] = {0};
-  for (int64_t i = 0; i < end; i++) counts[bytes[i]]++;
-  arena_reset(&c->context->scratch, mark);
+  int64_t counts[4];
+  if (!strided_buffer(c, a, &x) || !strided_buffer(c, b, &y) ||
+      !count_bytes(c->context, &x, &y, counts))
+    return;
   pair->bytes = counts[3];
   pair->relation = !counts[3]                 ? ALIAS_DISJOINT
                    : !counts[1] && !counts[2] ? ALIAS_SAME
@@ -371,7 +381,7 @@ static BufferSteps steps_of(const AliasCompare *c, const Buffer *buffer) {
   for (int i = 0; i < buffer->rank; i++) {
     int at = i;
     steps.bytes[i] = in_bytes(c, buffer, steps.bytes[i]);
-    for (; at && proves_less(c, steps.bytes[steps.axes[at - 1]], steps.bytes[i]); at--)
+    for (; at && proves_least(c, steps.bytes[steps.axes[at - 1]], steps.bytes[i]); at--)
       steps.axes[at] = steps.axes[at - 1];
     steps.axes[at] = i;
   }
@@ -444,6 +454,7 @@ static bool shares_corner(const AliasCompare *c, const Buffer *from, const Buffe
   int size = buffer_element_bytes(from), mark = analyzer_mark(c->analyzer);
   if (buffer_element_bytes(to) % size || from->rank > 4) return false;
   assume_elements(c, from);
+  assume_elements(c, to);
   Expr *corner[4];
   bool found = false;
   for (int mask = 0; mask < 1 << from->rank && !found; mask++) {
@@ -490,6 +501,99 @@ static void compare_steps(const AliasCompare *c, const AliasStorage *storage, Al
     pair->bytes = bytes_in(c, storage->buffers.items[pair->inner].buffer);
 }
 
+// ---- Buffers of which sizes decide --------------------------------------------------------------
+
+enum { MOST_SYMBOLS = 3, LARGEST_EXAMPLE = 6 };
+
+typedef struct AliasSymbols {
+  Expr *vars[MOST_SYMBOLS];
+  int64_t values[MOST_SYMBOLS];
+  int count; // may exceed MOST_SYMBOLS
+} AliasSymbols;
+
+static bool note_symbol(Visitor *visitor, Expr *e) {
+  AliasSymbols *symbols = visitor->env;
+  if (e->op != EXPR_VAR) return true;
+  for (int i = 0; i < MIN_OF(symbols->count, MOST_SYMBOLS); i++)
+    if (symbols->vars[i] == e) return true;
+  if (symbols->count++ < MOST_SYMBOLS) symbols->vars[symbols->count - 1] = e;
+  return true;
+}
+
+// The buffer where the symbols have their values; false where it has no element then.
+static bool buffer_for(Context *context, const Buffer *buffer, AliasSymbols *symbols,
+                       StridedBuffer *out) {
+  Arena *arena = &context->arena;
+  Expr **strides = arena_array(arena, Expr *, buffer->rank + 1);
+  buffer_stride_exprs(context, buffer, strides);
+  *out = (StridedBuffer){buffer->rank, buffer_element_bytes(buffer), 0,
+                         arena_array(arena, int64_t, buffer->rank + 1),
+                         arena_array(arena, int64_t, buffer->rank + 1)};
+  bool known =
+      expr_value(buffer->offset, symbols->vars, symbols->values, symbols->count, &out->offset);
+  for (int i = 0; known && i < buffer->rank; i++)
+    known =
+        expr_value(buffer->shape[i], symbols->vars, symbols->values, symbols->count,
+                   &out->shape[i]) &&
+        expr_value(strides[i], symbols->vars, symbols->values, symbols->count, &out->strides[i]) &&
+        out->strides[i] >= 0 && out->shape[i] > 0;
+  return known && out->offset >= 0;
+}
+
+static bool next_values(AliasSymbols *symbols) {
+  for (int i = symbols->count - 1; i >= 0; i--) {
+    if (++symbols->values[i] <= LARGEST_EXAMPLE) return true;
+    symbols->values[i] = 1;
+  }
+  return false;
+}
+
+static void visit_sizes(const Buffer *buffer, Visitor *visitor) {
+  for (int i = 0; i < buffer->rank; i++) {
+    visit_expr(visitor, buffer->shape[i]);
+    if (buffer->strides) visit_expr(visitor, buffer->strides[i]);
+  }
+  visit_expr(visitor, buffer->offset);
+}
+
+static const char *example_text(Context *context, const AliasSymbols *symbols) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < symbols->count; i++)
+    text_printf(&text, "%s%s = %lld", i ? ", " : "", symbols->vars[i]->as.var->name,
+                (long long)symbols->values[i]);
+  return text_string(&text);
+}
+
+// Searches for small sizes for which the buffers have bytes in common, and for others for which
+// they have none. Both are in the memory of the first buffer of the storage, and have elements.
+static void find_examples(const AliasCompare *c, const AliasStorage *storage, AliasPair *pair) {
+  const Buffer *all = storage->buffers.items[0].buffer;
+  const Buffer *a = storage->buffers.items[pair->a].buffer;
+  const Buffer *b = storage->buffers.items[pair->b].buffer;
+  AliasSymbols symbols = {.count = 0};
+  Visitor visitor = {.env = &symbols, .enter_expr = note_symbol};
+  visit_sizes(all, &visitor);
+  visit_sizes(a, &visitor);
+  visit_sizes(b, &visitor);
+  if (!symbols.count || symbols.count > MOST_SYMBOLS) return;
+  for (int i = 0; i < symbols.count; i++) symbols.values[i] = 1;
+  const char *shared = NULL, *apart = NULL;
+  do {
+    StridedBuffer whole, x, y;
+    int64_t counts[4];
+    if (!buffer_for(c->context, all, &symbols, &whole) ||
+        !buffer_for(c->context, a, &symbols, &x) || !buffer_for(c->context, b, &symbols, &y) ||
+        MAX_OF(strided_end(&x), strided_end(&y)) > strided_end(&whole) ||
+        !count_bytes(c->context, &x, &y, counts))
+      continue;
+    const char **found = counts[3] ? &shared : &apart;
+    if (!*found) *found = example_text(c->context, &symbols);
+  } while ((!shared || !apart) && next_values(&symbols));
+  if (!shared || !apart) return;
+  pair->shared_for = shared;
+  pair->apart_for = apart;
+}
+
 // Indices are int32 unless a size is int64, or the memory is larger.
 static DType index_type(const AliasStorage *storage) {
   double largest = 0;
@@ -525,6 +629,7 @@ static AliasPair compare(const AliasCompare *c, const AliasStorage *storage, int
     if (pair.relation == ALIAS_UNDECIDED || (strided && pair.relation != ALIAS_DISJOINT))
       compare_steps(c, storage, &pair);
     find_elements(c, storage, &pair);
+    if (pair.relation == ALIAS_UNDECIDED) find_examples(c, storage, &pair);
   }
   return pair;
 }

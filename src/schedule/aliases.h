@@ -66,6 +66,9 @@ typedef struct AliasPair {
   int inner, outer;
   Expr **vars, **index, *part;
   int elements, parts;
+  // ALIAS_UNDECIDED: sizes for which they have bytes in common, and others for which they have
+  // none, "n = 2"; NULL where these were not found.
+  const char *shared_for, *apart_for;
 } AliasPair;
 
 typedef struct AliasStorage {

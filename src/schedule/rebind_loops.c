@@ -302,13 +302,15 @@ bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why)
     rebinding->extents[i] = narrow ? expr_cast(context, type, extent) : extent;
   }
   *why = "it runs for no values of these variables, and the map has no inverse for more of them";
+  const Layout *given = layout;
   if (!(layout = invertible(rebinding, layout))) return false;
   rebind_names(rebinding, layout->map);
   rebinding->logical = arena_array(&context->arena, Expr *, rebinding->count);
   if (!layout_inverse_exprs(context, layout, rebinding->new_vars, &symbols, rebinding->logical,
                             &rebinding->valid, &answer)) {
-    *why = arena_printf(&context->arena, "the map has no proved inverse: %s",
-                        layout_answer_text(context, &answer));
+    if (layout == given) // else its witnesses are no values of the variables
+      *why = arena_printf(&context->arena, "the map has no proved inverse: %s",
+                          layout_answer_text(context, &answer));
     return false;
   }
   Analyzer *analyzer = analyzer_new(context);

@@ -654,6 +654,8 @@ static void test_blocks_without_points(void **state) {
   made(empty, "sch.transform_block_layout('C', lambda i: [i // 4, i % 4])\n");
   refused(empty, "sch.transform_block_layout('C', lambda i: [i % 4])\n", "no proved inverse");
   made(empty, "sch.reindex('C', ('write', 0))\n");
+  refused(empty, "sch.transform_block_layout('C', lambda i: [i * 0])\n",
+          "it runs for no values of these variables");
 }
 
 // A prefetch reads its address from a buffer that only one block reads.
