@@ -652,10 +652,9 @@ static void test_blocks_without_points(void **state) {
                            "            vi = T.axis.spatial(0, i)\n"
                            "            C[vi] = A[vi + 7]\n";
   made(empty, "sch.transform_block_layout('C', lambda i: [i // 4, i % 4])\n");
-  refused(empty, "sch.transform_block_layout('C', lambda i: [i % 4])\n", "no proved inverse");
+  refused(empty, "sch.transform_block_layout('C', lambda i: [i % 4])\n",
+          "it runs for no values of these variables, and the map has no inverse");
   made(empty, "sch.reindex('C', ('write', 0))\n");
-  refused(empty, "sch.transform_block_layout('C', lambda i: [i * 0])\n",
-          "it runs for no values of these variables");
 }
 
 // A prefetch reads its address from a buffer that only one block reads.
