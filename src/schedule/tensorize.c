@@ -7,6 +7,7 @@
 //   =>  C_o: a = match_buffer(A[io*4:io*4 + 4, …]) …;  T.call_extern("mma", …, a.data, …)
 #include "interp/interp.h"
 #include "schedule/internal.h"
+#include "script/script.h"
 
 // ---- Intrinsics ------------------------------------------------------------------------------
 
@@ -189,8 +190,15 @@ static bool match_block(IntrinsicMatch *m, const Block *ours, const Block *desc)
   if (ours->var_count != desc->var_count || !ours->init != !desc->init)
     return mismatch(m, "block '%s' has other variables, or another init, than block '%s'",
                     ours->name, desc->name);
-  if (!expr_is_true(ours->predicate) || !expr_is_true(desc->predicate) || ours->alloc_count ||
-      ours->match_count || desc->alloc_count || desc->match_count)
+  if (!expr_is_true(ours->predicate))
+    return mismatch(
+        m,
+        "block '%s' runs where %s only, so that a tile may be cut off\ncut a loop with "
+        "a rest by loop_partition before it is split, so that the tiles of one part "
+        "are whole, or pad the buffers by transform_layout and use drop_padding_predicate",
+        ours->name, script_expr_text(m->context, ours->predicate));
+  if (!expr_is_true(desc->predicate) || ours->alloc_count || ours->match_count ||
+      desc->alloc_count || desc->match_count)
     return mismatch(m, "block '%s' or '%s' has a predicate, views or allocations", ours->name,
                     desc->name);
   for (int i = 0; i < ours->var_count; i++) {

@@ -118,3 +118,42 @@ def test_wrong_intrinsics_are_refused():
     sch = tir.Schedule(matmul)
     with pytest.raises(pleat.PleatError, match="no equal parameters"):
         sch.tensorize(tiled(sch), "wrong")
+
+
+def test_tiles_with_a_rest():
+    """A tile that may be cut off is refused with the way out, which then is made."""
+    @T.prim_func
+    def four_desc(A: T.Buffer((4,)), C: T.Buffer((4,))):
+        with T.block("root"):
+            T.reads(A[0:4])
+            T.writes(C[0:4])
+            for i in range(4):
+                with T.block("C"):
+                    vi = T.axis.spatial(4, i)
+                    C[vi] = A[vi] + T.float32(1)
+
+    @T.prim_func
+    def four_impl(A: T.Buffer((4,)), C: T.Buffer((4,))):
+        with T.block("root"):
+            T.reads(A[0:4])
+            T.writes(C[0:4])
+            for i in T.vectorized(4):
+                C[i] = A[i] + T.float32(1)
+
+    @T.prim_func
+    def main(A: T.Buffer((18,)), C: T.Buffer((18,))):
+        for i in range(18):
+            with T.block("C"):
+                vi = T.axis.spatial(18, i)
+                C[vi] = A[vi] + T.float32(1)
+
+    tir.TensorIntrin.register("four", four_desc, four_impl, override=True)
+    sch = tir.Schedule(main)
+    with pytest.raises(ScheduleError, match=r"'C' runs where vi_o \* 4 \+ i_1 < 18 only[\s\S]*loop_partition"):
+        sch.tensorize(sch.split(sch.get_loops("C")[0], [None, 4])[1], "four")
+    sch = tir.Schedule(main)
+    whole, _ = sch.loop_partition(sch.get_loops("C")[0], [16])
+    sch.tensorize(sch.split(whole, [None, 4])[1], "four")
+    a, c = np.arange(18, dtype="float32"), np.zeros(18, "float32")
+    pleat.build(sch.mod)(a, c)
+    assert (c == a + 1).all() and "T.vectorized(4)" in sch.mod.script()
