@@ -208,7 +208,10 @@ static void take_class(Parser *parser, const PyNode *node) {
     return;
   }
   if (parser->class_name) {
-    REPORT(parser, node, "there are two modules in this file");
+    REPORT(parser, node,
+           "there are two modules in this file, '%s' and '%s'\nput each in a file of its own, or "
+           "run the file by Python, where each class is an IRModule",
+           parser->class_name, node->text);
     return;
   }
   parser->class_name = node->text;
