@@ -223,6 +223,9 @@ typedef struct Kernel {
   const LowerHost *host;      // of a packed function, from which `func` is unpacked; or NULL
 } Kernel;
 typedef Array(Kernel) Kernels;
+// The function with innermost serial loops as vectors where its author left them to the compiler;
+// itself where there are none.
+PrimFunc *driver_vectorize_written(Context *context, const HostMachine *machine, PrimFunc *func);
 // Chooses what to work on in a module: the function called `name`, or when it is NULL, the only
 // graph function. *graph is NULL when that is a tensor program, or when the module has no graph
 // function, so that kernels_load finds the tensor programs. `path` names the module in messages.

@@ -111,6 +111,8 @@ static bool add_kernel(Context *context, const Module *module, PrimFunc *written
                    .access = access_of(context, func)};
   if (autosched_unscheduled(context, machine, func, &kernel.choice, &kernel.why_written))
     kernel.scheduled = schedule_func(kernel.choice.schedule);
+  else
+    kernel.scheduled = driver_vectorize_written(context, machine, func);
   array_push(&context->arena, kernels, kernel);
   return true;
 }
