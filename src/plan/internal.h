@@ -159,6 +159,7 @@ struct Planner {
   Map *shared_relations;     // by a hash
   Map *shapes;               // by the first word of the digest of a shape: its PlanShape *
   StagePieces **pieces;      // by stage->index; NULL: no piece of the stage can be written in place
+  LoopBody *bodies;          // by stage->index
   bool row_major;            // only row-major layouts are considered
   bool proposals;            // reductions propose layouts; otherwise only constraints do
   bool is_small;             // so that all plain layouts of all tensors are looked at

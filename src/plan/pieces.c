@@ -110,11 +110,20 @@ static Stage *copy_of(Context *context, const Stage *stage, const StagePiece *pi
   return copy;
 }
 
+// The values of the pieces, which a copy of an equal stage's pieces does not have.
+static void set_values(Context *context, const Stage *stage, StagePieces *pieces) {
+  StagePieces found = {0};
+  if (!stage_pieces(context, stage, &found) || found.count != pieces->count)
+    bug(context, "'%s' does not have the pieces of an equal stage", stage->te->name);
+  for (int i = 0; i < found.count; i++) pieces->items[i].value = found.items[i].value;
+}
+
 static void add_copies(Planner *p, const Stage *stage, StagePieces *pieces) {
   for (int i = 0; i < pieces->count; i++) {
     StagePiece *piece = &pieces->items[i];
     const StageTensor *tensor = piece->placeable ? piece->tensor : NULL;
     if (tensor && tensor->input < 0 && !tensor->is_output) continue;
+    if (!piece->value) set_values(p->context, stage, pieces);
     ArenaMark mark = arena_mark(&p->context->scratch);
     piece->copy = copy_of(p->context, stage, piece);
     piece->copy_relation = relation_of_copy(p->context, stage, piece);
@@ -135,14 +144,33 @@ static StagePieces *pieces_copy(Arena *arena, const StagePieces *pieces) {
   return copy;
 }
 
+// The pieces of a stage whose loops are those of an earlier one.
+static StagePieces *pieces_like(Arena *arena, const Stage *stage, const Stage *first,
+                                const StagePieces *pieces) {
+  StagePieces *copy = pieces_copy(arena, pieces);
+  for (int i = 0; i < copy->count; i++) {
+    StagePiece *piece = &copy->items[i];
+    piece->value = NULL;
+    if (piece->tensor) piece->tensor = stage->reads.items[stage_read_of(first, piece->tensor)];
+  }
+  return copy;
+}
+
+static StagePieces *pieces_of(const Planner *p, const Stage *stage, StagePieces *found) {
+  Arena *arena = &p->context->arena;
+  const Stage *first = p->kinds[stage->index];
+  const StagePieces *known = p->pieces[first->index];
+  if (first != stage) return known ? pieces_like(arena, stage, first, known) : NULL;
+  return stage_pieces(p->context, stage, found) ? pieces_copy(arena, found) : NULL;
+}
+
 void planner_find_pieces(Planner *p) {
   Context *context = p->context;
   int count = p->stages->stages.count;
   StagePieces found = {0};
   p->pieces = arena_array(&context->arena, StagePieces *, count);
   for (int i = 0; i < count; i++)
-    if (stage_pieces(context, p->stages->stages.items[i], &found))
-      p->pieces[i] = pieces_copy(&context->arena, &found);
+    p->pieces[i] = pieces_of(p, p->stages->stages.items[i], &found);
   choose_homes(p);
   for (int i = 0; i < count; i++)
     if (any_is_placeable(p->pieces[i]))
@@ -354,12 +382,29 @@ double planner_copy_cost(const Planner *p, const StagePiece *piece, const PlanPl
          overlapped_cycles(p->machine, stores, planner_move_cost(p, bytes, bytes));
 }
 
+// Does the producer of a tensor store it in one loop where that has no gaps?
+static bool is_written_flat(const StageTensor *tensor) {
+  const Stage *producer = tensor->producer;
+  return producer && !stage_is_reduction(producer) && !producer->member_count;
+}
+
 double planner_placed_cost(const Planner *p, const StagePiece *piece, const PlanPlacement *at) {
   const StageTensor *tensor = piece->tensor;
-  const Stage *producer = tensor->producer;
   int lanes = machine_lanes(p->machine, tensor->buffer->type);
-  bool is_flat = producer && !stage_is_reduction(producer) && !producer->member_count;
-  if (at->dense || !is_flat || at->row >= lanes) return 0;
+  if (at->dense || !is_written_flat(tensor) || at->row >= lanes) return 0;
   return MAX_OF(store_cycles(p, tensor->buffer, at->row) - store_cycles(p, tensor->buffer, lanes),
                 0);
+}
+
+void planner_add_pieces(WordKey *key, const Planner *p, const Stage *stage) {
+  const StagePieces *pieces = p->pieces[stage->index];
+  word_key_add(key, pieces != NULL);
+  for (int i = 0; pieces && i < pieces->count; i++) {
+    const StagePiece *piece = &pieces->items[i];
+    const StageTensor *tensor = piece->placeable ? piece->tensor : NULL;
+    bool given = tensor && (tensor->input >= 0 || tensor->is_output);
+    word_key_add(key, (uint64_t)(tensor != NULL) << 2 | (uint64_t)(piece->copy != NULL) << 1 |
+                          (tensor && is_written_flat(tensor)));
+    word_key_add(key, given ? 1 + (uint64_t)p->given[tensor->index] : 0);
+  }
 }

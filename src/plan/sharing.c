@@ -239,7 +239,7 @@ static void add_tensor(WordKey *key, const Planner *p, const StageTensor *tensor
 
 // The stages of tuning records and those under constraints have choices of their own.
 static bool has_own_choices(const Planner *p, const Stage *stage) {
-  bool own = p->tuned || p->pieces[stage->index] || stage_is_opaque(stage);
+  bool own = p->tuned || stage_is_opaque(stage);
   for (int i = -1; i < stage->reads.count && !own; i++) own = planner_constraint(p, stage, i);
   return own;
 }
@@ -251,6 +251,7 @@ static void add_choices_key(WordKey *key, const Planner *p, const Stage *stage) 
   word_key_add(key, stage->serves != NULL); // it may be absent
   add_real(key, planner_chain_arithmetic(p, stage)); // beside which its reads are gathered
   add_tensor(key, p, stage->output);
+  planner_add_pieces(key, p, stage);
   word_key_add(key, (uint64_t)stage->others.count);
   for (int i = 0; i < stage->others.count; i++)
     add_items(key, &p->choices[((const Stage *)stage->others.items[i])->index]);
