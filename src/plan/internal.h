@@ -146,7 +146,6 @@ struct Planner {
   Candidates *candidates;             // by tensor->index
   StageChoices *choices;              // by stage->index
   StageChoices room;                  // in which the choices of one stage after another are found
-  LoopBody *bodies;                   // by stage->index
   Arena growing;                      // holds candidates until tensors share them
   double **rewrite_costs;     // by tensor->index: of [from * count + to]; negative: not known yet
   GatherCosts **gather_costs; // by stage->index; equal stages share them
@@ -284,6 +283,9 @@ double planner_copy_cost(const Planner *planner, const StagePiece *piece,
 // are shorter than a vector.
 double planner_placed_cost(const Planner *planner, const StagePiece *piece,
                            const PlanPlacement *placement);
+// Adds to the key all that the costs of pieces in place depend on beside the stage's loops and the
+// candidates.
+void planner_add_pieces(WordKey *key, const Planner *planner, const Stage *stage);
 
 // constraints.c.
 // Does the user require a layout of the stage's tensors? Its loops then stay as they are.

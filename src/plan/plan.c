@@ -70,6 +70,10 @@ static void find_facts(Planner *p) {
   planner_find_kinds(p);
   planner_find_relations(p);
   planner_find_pieces(p);
+  p->bodies = arena_array(arena, LoopBody, p->stages->stages.count);
+  for (int i = 0; i < p->stages->stages.count; i++)
+    planner_measure_body(p, p->stages->stages.items[i]);
+  planner_find_passed(p);
 }
 
 static void share_facts(Planner *p, const Planner *other) {
@@ -79,6 +83,7 @@ static void share_facts(Planner *p, const Planner *other) {
   p->relations = other->relations;
   p->shared_relations = other->shared_relations;
   p->pieces = other->pieces;
+  p->bodies = other->bodies;
   p->passed = other->passed;
   p->passed_writer = other->passed_writer;
 }
@@ -123,9 +128,6 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
                    planner_row_major(p, ((StageTensor *)stages->tensors.items[i])->buffer));
   if (!planner_apply_constraints(p)) return NULL;
   planner_propose_ways(p);
-  p->bodies = arena_array(&context->arena, LoopBody, stages->stages.count);
-  for (int i = 0; i < stages->stages.count; i++) planner_measure_body(p, stages->stages.items[i]);
-  if (!other) planner_find_passed(p);
   p->tuning = row_major ? NULL : options->tuning;
   if (p->tuning && !planner_find_tuned(p)) return NULL;
   if (!row_major) planner_find_candidates(p, proposals);
