@@ -60,16 +60,28 @@ static void print_items(TracePrinter *printer, const StepValue *list) {
   }
 }
 
-static bool has_names(const char *lambda) {
-  for (const char *at = lambda; (at = strchr(at, '(')); at++)
-    if (at > lambda && (isalnum((unsigned char)at[-1]) || at[-1] == '_')) return true;
-  return strstr(lambda, "AXIS_SEPARATOR");
+static bool is_input(const IndexMap *map, const char *name, size_t size) {
+  for (int i = 0; i < map->input_count + map->replica_count; i++)
+    if (strlen(map->inputs[i]) == size && !memcmp(map->inputs[i], name, size)) return true;
+  return false;
+}
+
+// True when the results of a lambda have names other than those of its parameters: sizes,
+// functions, AXIS_SEPARATOR.
+static bool has_names(const IndexMap *map, const char *lambda) {
+  const char *at = strchr(lambda, ':');
+  while (at && *at) {
+    size_t size = strspn(at, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+    if (size && !isdigit((unsigned char)*at) && !is_input(map, at, size)) return true;
+    at += size ? size : 1;
+  }
+  return false;
 }
 
 // A lambda, or the map's text in quotes where a lambda would need names that Python does not have.
 static void print_map(TracePrinter *printer, const IndexMap *map) {
   const char *lambda = index_map_lambda(printer->context, map);
-  if (has_names(lambda))
+  if (has_names(map, lambda))
     print_string(printer->out, index_map_text(printer->context, map));
   else
     text_puts(printer->out, lambda);

@@ -231,6 +231,10 @@ def test_maps_name_the_sizes_of_the_program():
     sch = tir.Schedule(free_product)
     sch.transform_layout("C", ("write", 0), "i, j -> i * n + j")
     assert "(n * 5,)" in sch.func.script()
+    for text in (f"{sch.trace}\napply_trace(sch)", sch.trace.by_axes(), sch.trace.by_maps()):
+        again = tir.Schedule(free_product)  # Python has no variable n
+        exec(text, {"sch": again, "s_tir": tir})
+        pleat.ir.assert_structural_equal(again.func, sch.func)
     run = pleat.build(sch.func, cache=False)
     rng = np.random.default_rng(5)
     for n, k in ((1, 1), (13, 7)):

@@ -204,11 +204,12 @@ def _float_text(value):
 
 
 def _map_text(index_map):
-    """A lambda, or the map's text where a lambda would need names such as `select` or `AXIS_SEPARATOR`."""
-    outputs = list(map(str, index_map.final_indices))
-    if index_map.axis_separators or any(re.search(r"\w\(", output) for output in outputs):
+    """A lambda, or the map's text where a lambda would need other names, such as sizes, `select` or
+    `AXIS_SEPARATOR`."""
+    outputs, inputs = list(map(str, index_map.final_indices)), list(map(str, index_map.initial_indices))
+    if index_map.axis_separators or {*re.findall(r"\b[A-Za-z_]\w*", " ".join(outputs))} - {*inputs}:
         return json.dumps(str(index_map))
-    return f"lambda {', '.join(map(str, index_map.initial_indices))}: [{', '.join(outputs)}]"
+    return f"lambda {', '.join(inputs)}: [{', '.join(outputs)}]"
 
 
 class Instruction:
