@@ -550,11 +550,13 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
   for (int i = 0; (fills || step_rewrites_loops(call)) && i < writers.count; i++)
     remake_writer(schedule, writers.items[i].name, on_buffer, writers.items[i].chosen, physical);
   if (same) padding = buffer->layout->padding;
+  bool states = padding.kind != LAYOUT_PADDING_ANY;
+  // T.undef(): no former content is kept, and blocks may write any.
+  if (content->kind == VALUE_STRING) padding.kind = LAYOUT_PADDING_ANY;
   if (same && !adds_padding(context, on_buffer))
     buffer_state_padding(schedule, physical, padding);
-  else if (padding.kind != LAYOUT_PADDING_ANY &&
-           !buffer_set_padding(schedule, at->pos, physical, padding, content, way,
-                               !step_rewrites_loops(call)))
+  else if (states && !buffer_set_padding(schedule, at->pos, physical, padding, content, way,
+                                         !step_rewrites_loops(call)))
     return false;
   relaid.after = schedule->func;
   // Other forms of a step have the axes of the buffer that it names.
