@@ -10,10 +10,13 @@ typedef struct Walk {
   RegionArray reads, writes; // one for each access: merged when the inner facts are gone
   Map inside;                // data variables of the allocations inside
   Map views;                 // views of regions, made by blocks inside: MatchBuffer
+  Map declared;              // buffers that blocks declare over memory from outside: their Block
+  const Block *block;        // the innermost one around what is walked; NULL: none inside
   Array(VarRange) vars;      // variables that vary inside: loops, loaded values
   int bound;                 // number of lets and block variables in scope that are inside
 } Walk;
 
+static void record_access(Walk *walk, Buffer *buffer, const Region *region, bool writes);
 static void walk_stmt(Walk *walk, Stmt *s);
 static void walk_expr(Walk *walk, Expr *e);
 
@@ -57,12 +60,52 @@ static Region region_through(Walk *walk, const Region *region) {
   return run_through(walk, region->buffer, region->min, last);
 }
 
+// The bytes of a buffer without gaps; 0: not known.
+static int64_t compact_bytes(const Buffer *buffer) {
+  int64_t bytes = dtype_bytes(buffer->type) * (int64_t)buffer->type.lanes, extent;
+  for (int i = 0; i < buffer->rank && bytes; i++)
+    if (!expr_as_int(buffer->shape[i], &extent) || !mul_fits(bytes, extent, &bytes)) bytes = 0;
+  return buffer->strides ? 0 : bytes;
+}
+
+// Is the memory of the buffer a part of that of a view, from its beginning on?
+static bool is_in_view(const Buffer *buffer, const Buffer *view) {
+  int64_t bytes = compact_bytes(buffer);
+  bool same_unit = dtype_bytes(buffer->type) * buffer->type.lanes ==
+                   dtype_bytes(view->type) * view->type.lanes; // of both offsets
+  return view->data == buffer->data && view->offset == buffer->offset && same_unit && bytes &&
+         bytes <= compact_bytes(view);
+}
+
+// Records an access of a buffer that a block declares over memory from outside: one of the region
+// of a view that holds all of it, or else of whole buffers that the block states. False: of none.
+static bool record_declared(Walk *walk, const Buffer *buffer, bool writes) {
+  const Block *block = map_find(&walk->declared, buffer);
+  for (int i = 0; block && i < block->match_count; i++) {
+    if (!is_in_view(buffer, block->matches[i].buffer)) continue;
+    Region source = region_through(walk, &block->matches[i].source);
+    record_access(walk, source.buffer, &source, writes);
+    return true;
+  }
+  int count = !block ? 0 : writes ? block->write_count : block->read_count;
+  bool found = false;
+  for (int i = 0; i < count; i++) {
+    Buffer *stated = writes ? block->writes[i].buffer : block->reads[i].buffer;
+    if (stated == buffer || stated->data != buffer->data) continue;
+    Region whole = region_whole(walk->context, stated);
+    record_access(walk, stated, &whole, writes);
+    found = true;
+  }
+  return found;
+}
+
 static void record_access(Walk *walk, Buffer *buffer, const Region *region, bool writes) {
   const MatchBuffer *view = map_find(&walk->views, buffer);
   if (view) {
     Region source = region_through(walk, &view->source);
     record_access(walk, source.buffer, &source, writes);
-  } else if (!map_contains(&walk->inside, buffer->data)) {
+  } else if (!map_contains(&walk->inside, buffer->data) &&
+             !record_declared(walk, buffer, writes)) {
     array_push(walk->analyzer->arena, writes ? &walk->writes : &walk->reads, *region);
   }
 }
@@ -284,8 +327,11 @@ static void walk_block(Walk *walk, Stmt *s) {
   assume_if_stable(walk, block->predicate);
   for (int i = 0; i < block->var_count; i++)
     bind_inside(walk, block->vars[i].var, block->vars[i].binding);
+  const Block *around = walk->block;
   enter_memory(walk, block);
+  walk->block = block;
   walk_body(walk, block);
+  walk->block = around;
   walk->bound -= block->var_count;
   walk->vars.count = vars;
 }
@@ -317,6 +363,7 @@ static void walk_evaluate(Walk *walk, Stmt *s) {
 }
 
 static void walk_declare(Walk *walk, Stmt *s) {
+  if (walk->block) map_put(&walk->declared, s->as.declare.buffer, walk->block);
   walk_stmt(walk, s->as.declare.body);
 }
 
@@ -413,6 +460,7 @@ static Walk walk_new(Analyzer *analyzer) {
   return (Walk){.context = analyzer->context,
                 .analyzer = analyzer,
                 .inside = map_new(analyzer->arena),
+                .declared = map_new(analyzer->arena),
                 .views = map_new(analyzer->arena)};
 }
 
@@ -427,6 +475,7 @@ void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads,
   Walk walk = walk_new(analyzer);
   Hidden hidden = hidden_in(analyzer->arena, block);
   enter_memory(&walk, block);
+  walk.block = block;
   walk_seen(&walk, block, &hidden);
   merge_all(&walk, reads, writes);
 }

@@ -7,6 +7,7 @@ from built import skip_sanitized
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import te, tir  # noqa: E402
+from pleat.script import tir as T  # noqa: E402
 from pleat.tir.schedule import analysis  # noqa: E402
 from pleat.tir.schedule.transform import tile_with_tensor_intrin  # noqa: E402
 from pleat.tir.tensor_intrin import arm_cpu, cuda, hexagon, rocm, x86  # noqa: E402
@@ -44,6 +45,37 @@ def test_dot_products(name, lanes, depth, types):
     pleat.build(sch.mod, cache=False)(x, w, out)
     rows = w.transpose(0, 2, 1, 3).reshape(2 * lanes, 3 * depth).astype("int64")
     assert (out == (x.astype("int64") @ rows.T).astype(types[2])).all()
+
+
+def test_steps_beside_blocks_that_declare_buffers():
+    """A declared buffer inside of a view is a part of its region, and another one may access all of the memory."""
+    @T.prim_func
+    def main(X: T.Buffer((3, 8), "int32"), C: T.Buffer((3, 8), "int32")):
+        for i, j in T.grid(3, 8):
+            with T.block("init"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = 0
+        for i in range(3):
+            with T.block("update"):
+                vi = T.axis.remap("S", [i])
+                T.reads(X[vi, 0:8], C[vi, 0:8])
+                T.writes(C[vi, 0:8])
+                A = T.match_buffer(X[vi, 0:8], (8,), "int32", offset_factor=1)
+                row = T.decl_buffer((8,), "int32", data=A.data, elem_offset=A.elem_offset)
+                C[vi, 0:8] = C[vi, 0:8] + row[0:8]
+        for i in range(3):
+            with T.block("whole"):
+                vi = T.axis.remap("S", [i])
+                T.reads(X[vi, 0:8], C[vi, 0:8])
+                T.writes(C[vi, 0:8])
+                flat = T.decl_buffer((24,), "int32", data=X.data)
+                C[vi, 0:8] = C[vi, 0:8] + flat[0:8]
+    sch = tir.Schedule(main)
+    sch.vectorize(sch.get_loops("init")[1])
+    assert "row = T.decl_buffer(" in sch.mod.script()
+    x, c = numpy.arange(24, dtype="int32").reshape(3, 8), numpy.ones((3, 8), "int32")
+    pleat.build(sch.mod, cache=False)(x, c)
+    assert (c == x + x[0]).all()
 
 
 @pytest.mark.parametrize("name", [rocm.AMDGPU_SDOT4_INTRIN, arm_cpu.DP4A_S8S8S32_INTRIN, arm_cpu.DP4A_S8U8S32_INTRIN,
