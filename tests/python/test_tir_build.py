@@ -430,6 +430,15 @@ def test_passes_that_a_context_adds_run(phase):
     assert b.tolist() == [0, 2, 4, 6] and c.tolist() == [2, 4, 6, 8]
 
 
+def test_functions_whose_names_begin_with_that_of_the_program():
+    @T.prim_func
+    def sched(A: T.Buffer((1,), "int32")):
+        A[0] = T.call_extern("int32", "sched_yield")
+    a = np.full(1, 7, "int32")
+    pleat.build(sched, cache=False)(a)
+    assert a[0] == 0
+
+
 def test_passes_of_lowering_are_disabled():
     @T.prim_func
     def double(A: T.Buffer((8,), "float32")):

@@ -42,9 +42,13 @@ TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetO
 }
 
 // Whether `text` begins with the name of one of the kernel's functions: the kernel's name, which a
-// number or an ending may follow.
+// number or an ending may follow. A function outside may have a name that begins so, "gemv_update".
 static bool is_own_name(const char *text, const char *name, size_t length) {
-  return text[0] == '@' && !strncmp(text + 1, name, length) && strchr("(._", text[1 + length]);
+  if (text[0] != '@' || strncmp(text + 1, name, length)) return false;
+  const char *rest = text + 1 + length;
+  size_t digits = rest[0] == '_' ? strspn(rest + 1, "0123456789") : 0;
+  if (digits) rest += 1 + digits;
+  return *rest == '(' || *rest == '.';
 }
 
 enum { DIGITS = DIGEST_TEXT_SIZE - 1 };
