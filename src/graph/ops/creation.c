@@ -120,8 +120,51 @@ static bool define_full_like(OpCall *call) {
 
 // ---- Sequences: start, start + step, … up to `end`
 
+// A sequence of integers whose bounds follow from free sizes. An end that is a size alone is not
+// negative.
+static bool define_free_arange(OpCall *call, Expr *start, Expr *end, int64_t step) {
+  Context *context = call->context;
+  DType type;
+  if (step == 0 || !stated_type(call, DTYPE_INT64, &type)) return false;
+  Expr *from = expr_cast(context, DTYPE_INT64, step > 0 ? start : end);
+  Expr *to = expr_cast(context, DTYPE_INT64, step > 0 ? end : start);
+  Expr *zero = expr_int(context, DTYPE_INT64, 0), *count = expr_sub(context, to, from);
+  if (count->op != EXPR_VAR) count = expr_max(context, count, zero);
+  int64_t size = step > 0 ? step : -step;
+  count = expr_add(context, count, expr_int(context, DTYPE_INT64, size - 1));
+  Expr *shape[] = {expr_floor_div(context, count, expr_int(context, DTYPE_INT64, size))};
+  TeAxes axes = te_axes(call->te, shape, 1);
+  Expr *at = expr_cast(context, type, axes.at[0]);
+  Expr *value = expr_add(context, expr_cast(context, type, start),
+                         expr_mul(context, at, expr_const(context, type, (double)step)));
+  op_output(call, te_compute(call->te, call->node->name, type, shape, &axes, value));
+  return true;
+}
+
+// Are the bounds integers of which one follows from a free size, and the step a known integer?
+static bool has_free_bounds(const OpCall *call, Expr **start, Expr **end, int64_t *step) {
+  Expr *first = attrs_get(&call->node->attrs, "start"),
+       *last = attrs_get(&call->node->attrs, "end");
+  Expr *by = attrs_get(&call->node->attrs, "step");
+  *end = last ? last : first;
+  *start = last && first ? first : expr_int(call->context, DTYPE_INT64, 0);
+  *step = 1;
+  bool is_known = (*end) && (*start)->op == EXPR_INT && (*end)->op == EXPR_INT;
+  return *end && !is_known && dtype_is_int((*start)->type) && dtype_is_int((*end)->type) &&
+         (!by || expr_as_int(by, step)) && *step > INT32_MIN && *step <= INT32_MAX;
+}
+
+// Is the attribute absent or a number whose value is known?
+static bool is_known_number(const OpCall *call, const char *key) {
+  const Expr *value = attrs_get(&call->node->attrs, key);
+  return !value || value->op == EXPR_INT || value->op == EXPR_FLOAT;
+}
+
 static bool define_arange(OpCall *call) {
   Context *context = call->context;
+  Expr *from, *to;
+  int64_t by;
+  if (has_free_bounds(call, &from, &to, &by) && by) return define_free_arange(call, from, to, by);
   bool has_end = attrs_get(&call->node->attrs, "end") != NULL;
   double start = has_end ? node_float(call->node, "start", 0) : 0;
   double end = node_float(call->node, has_end ? "end" : "start", NAN);
@@ -129,7 +172,8 @@ static bool define_arange(OpCall *call) {
   DType type;
   if (!stated_type(call, DTYPE_INT64, &type)) return false;
   double count = ceil((end - start) / step);
-  if (!(count <= INT32_MAX) || step == 0)
+  bool known = is_known_number(call, "start") && is_known_number(call, "step");
+  if (!known || !(count <= INT32_MAX) || step == 0)
     return op_error(call, "takes numbers from 'start' to 'end' in steps of 'step'");
   Expr *shape[] = {expr_index(context, count > 0 ? (int64_t)count : 0)};
   TeAxes axes = te_axes(call->te, shape, 1);

@@ -21,19 +21,67 @@ static bool can_choose(OpCall *call, const Expr *extent, Expr *const *shape, int
 // ---- By position
 
 typedef struct Range {
-  int64_t begin, step, count;
+  Expr *begin, *count;
+  int64_t step;
 } Range;
 
 // The begin and end of a Python slice: negative ones count from the end, and both are clamped to
 // the axis.
-static Range range_of(int64_t begin, int64_t end, int64_t step, int64_t extent) {
+static Range range_of(Context *context, int64_t begin, int64_t end, int64_t step, int64_t extent) {
   int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
   if (begin < 0) begin += extent;
   if (end < 0) end += extent;
   begin = MIN_OF(MAX_OF(begin, low), high);
   end = MIN_OF(MAX_OF(end, low), high);
   int64_t count = step > 0 ? ceil_div(end - begin, step) : ceil_div(begin - end, -step);
-  return (Range){begin, step, MAX_OF(count, 0)};
+  return (Range){expr_index(context, begin), expr_index(context, MAX_OF(count, 0)), step};
+}
+
+// Knows that the sizes which are extents of the tensor are not negative.
+static Analyzer *analyzer_of_extents(Context *context, const Buffer *x) {
+  Analyzer *analyzer = analyzer_new(context);
+  for (int i = 0; i < x->rank; i++) {
+    DType type = x->shape[i]->type;
+    if (x->shape[i]->op == EXPR_VAR)
+      analyzer_bind(analyzer, x->shape[i], expr_int(context, type, 0),
+                    expr_int(context, type, INT32_MAX));
+  }
+  return analyzer;
+}
+
+// The smaller or the larger one, without a choice where the order is known.
+static Expr *chosen(Context *context, Analyzer *analyzer, ExprOp op, Expr *a, Expr *b) {
+  Expr *smaller = op == EXPR_MIN ? a : b, *larger = op == EXPR_MIN ? b : a;
+  if (analyzer_prove(analyzer, expr_binary(context, EXPR_LE, a, b))) return smaller;
+  if (analyzer_prove(analyzer, expr_binary(context, EXPR_LE, b, a))) return larger;
+  return expr_binary(context, op, a, b);
+}
+
+// A begin or end, where it or the extent follows from free sizes.
+static Expr *free_bound(Context *context, Analyzer *analyzer, Expr *at, Expr *extent) {
+  Expr *zero = expr_int(context, DTYPE_INT64, 0);
+  Expr *from_end = expr_add(context, at, extent);
+  Expr *is_negative = expr_binary(context, EXPR_LT, at, zero);
+  if (analyzer_prove(analyzer, is_negative))
+    at = from_end;
+  else if (!analyzer_prove(analyzer, expr_binary(context, EXPR_LE, zero, at)))
+    at = expr_select(context, is_negative, from_end, at);
+  at = chosen(context, analyzer, EXPR_MIN, at, extent);
+  return chosen(context, analyzer, EXPR_MAX, at, zero);
+}
+
+// The same as range_of for bounds and extents that are expressions, and a positive step.
+static Range free_range(OpCall *call, Expr *begin, Expr *end, int64_t step, Expr *extent) {
+  Context *context = call->context;
+  Analyzer *analyzer = analyzer_of_extents(context, call->inputs[0]);
+  Expr *zero = expr_int(context, DTYPE_INT64, 0);
+  extent = expr_cast(context, DTYPE_INT64, extent);
+  begin = free_bound(context, analyzer, expr_cast(context, DTYPE_INT64, begin), extent);
+  end = free_bound(context, analyzer, expr_cast(context, DTYPE_INT64, end), extent);
+  Expr *length = chosen(context, analyzer, EXPR_MAX, expr_sub(context, end, begin), zero);
+  Expr *up = expr_add(context, length, expr_int(context, DTYPE_INT64, step - 1));
+  Expr *count = expr_floor_div(context, up, expr_int(context, DTYPE_INT64, step));
+  return (Range){analyzer_simplify(analyzer, begin), analyzer_simplify(analyzer, count), step};
 }
 
 // The ranges of a slice, axis by axis.
@@ -42,22 +90,41 @@ typedef struct Slice {
   bool sliced[TE_MAX_RANK]; // false: the whole axis
 } Slice;
 
-static bool slice_axis(OpCall *call, Slice *slice, int axis, int64_t begin, int64_t end,
-                       int64_t step) {
-  int64_t extent;
+static bool slice_axis(OpCall *call, Slice *slice, int axis, Expr *begin, Expr *end, int64_t step) {
+  int64_t extent, first, last;
+  Expr *whole = call->inputs[0]->shape[axis];
   if (step == 0 || step == INT64_MIN) return op_error(call, "axis %d has the step 0", axis);
-  if (!static_extent(call, call->inputs[0], axis, &extent)) return false;
-  slice->ranges[axis] = range_of(begin, end, step, extent);
-  return slice->sliced[axis] = true;
+  slice->sliced[axis] = true;
+  if (expr_as_int(begin, &first) && expr_as_int(end, &last) && expr_as_int(whole, &extent))
+    slice->ranges[axis] = range_of(call->context, first, last, step, extent);
+  else if (step > 0)
+    slice->ranges[axis] = free_range(call, begin, end, step, whole);
+  else
+    return op_error(call, "axis %d has a negative step and a begin, end or extent without a value",
+                    axis);
+  return true;
+}
+
+// The integers of a list, which may follow from sizes; returns their number, or -1.
+static int listed(const Node *node, const char *key, Expr **out) {
+  Expr *list = attrs_get(&node->attrs, key);
+  bool is_list = list && list->op == EXPR_TUPLE;
+  int count = is_list ? list->count : list != NULL;
+  if (count > TE_MAX_RANK) return -1;
+  for (int i = 0; i < count; i++) {
+    out[i] = is_list ? list->args[i] : list;
+    if (!dtype_is_int(out[i]->type) || out[i]->type.lanes != 1) return -1;
+  }
+  return count;
 }
 
 static bool slice_ranges(OpCall *call, Slice *slice) {
-  int64_t axes[TE_MAX_RANK], begin[TE_MAX_RANK], end[TE_MAX_RANK], steps[TE_MAX_RANK];
+  int64_t axes[TE_MAX_RANK], steps[TE_MAX_RANK];
+  Expr *begin[TE_MAX_RANK], *end[TE_MAX_RANK];
   int count = node_ints(call->node, "axes", axes, TE_MAX_RANK), axis;
   int step_count = node_ints(call->node, "strides", steps, TE_MAX_RANK);
-  if (count < 0 || node_ints(call->node, "begin", begin, TE_MAX_RANK) != count ||
-      node_ints(call->node, "end", end, TE_MAX_RANK) != count ||
-      (step_count && step_count != count))
+  if (count < 0 || listed(call->node, "begin", begin) != count ||
+      listed(call->node, "end", end) != count || (step_count && step_count != count))
     return op_error(call, "'axes', 'begin', 'end' and 'strides' must be lists of one length");
   for (int i = 0; i < count; i++) {
     if (!op_axis(call, axes[i], call->inputs[0]->rank, &axis)) return false;
@@ -73,14 +140,13 @@ static bool define_slice(OpCall *call, const Slice *slice) {
   const Range *ranges = slice->ranges;
   const bool *sliced = slice->sliced;
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
-  for (int i = 0; i < x->rank; i++)
-    shape[i] = sliced[i] ? expr_index(context, ranges[i].count) : x->shape[i];
+  for (int i = 0; i < x->rank; i++) shape[i] = sliced[i] ? ranges[i].count : x->shape[i];
   TeAxes axes = te_axes(call->te, shape, x->rank);
   for (int i = 0; i < x->rank; i++) {
     indices[i] = axes.at[i];
-    if (!sliced[i] || !ranges[i].count) continue;
+    if (!sliced[i] || expr_is_int(ranges[i].count, 0)) continue;
     Expr *steps = expr_mul(context, axes.at[i], expr_index(context, ranges[i].step));
-    indices[i] = expr_add(context, steps, expr_index(context, ranges[i].begin));
+    indices[i] = expr_add(context, steps, ranges[i].begin);
   }
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
                              te_at(call->te, x, indices)));
@@ -145,8 +211,11 @@ static bool define_dynamic_strided_slice(OpCall *call) {
     return op_error(call, "its begins, ends and strides are known only at run time: state the "
                           "shape of the result with R.match_cast(…, R.Tensor((…), …)), and give "
                           "the sizes that are variables there");
-  for (int i = 0; i < rank; i++)
-    if (!slice_axis(call, &slice, i, given[0][i], given[1][i], given[2][i])) return false;
+  for (int i = 0; i < rank; i++) {
+    Expr *begin = expr_int(call->context, DTYPE_INT64, given[0][i]);
+    Expr *end = expr_int(call->context, DTYPE_INT64, given[1][i]);
+    if (!slice_axis(call, &slice, i, begin, end, given[2][i])) return false;
+  }
   return define_slice(call, &slice);
 }
 
