@@ -8,17 +8,18 @@
 //                                                    if 40 + wi < 49: body   (for unrolling)
 //
 // A condition takes part when it is linear in the loop's variable, and when it costs something: one
-// that guards a long loop is tested once and stays. The variables of the loops
-// inside are replaced by their worst values: where the condition then holds, it holds for all of
-// their iterations. A loop becomes at most three loops (before, middle, after); one of at most
-// three iterations that has no middle becomes a sequence of its iterations. One that runs once,
-// with an iteration that may be any of several (collapse_parallel_loops), becomes a choice between
-// the middle and what is before and after it. Where the condition is on a parallel loop, or is
-// linear in the inner variables only, the body is copied instead: one version runs where the worst
-// case holds and has no conditions, the other one keeps them. So is the body of the innermost of
-// nested loops if it is long and has few conditions: cuts of all the loops would make nine copies
-// of it for two loops, which run no faster. This is the loop partitioning of TVM
-// (src/tir/transforms/loop_partition.cc) and Halide (src/PartitionLoops.cpp).
+// that guards a long loop is tested once and stays. The variables of the loops inside are replaced
+// by their worst values: where the condition then holds, it holds for all of their iterations. A
+// loop becomes at most three loops (before, middle, after); one of at most three iterations that
+// has no middle becomes a sequence of its iterations. One that runs once, with an iteration that
+// may be any of several (collapse_parallel_loops), becomes a choice between the middle and what is
+// before and after it, and so does each iteration of a parallel loop, or of one of several that run
+// as it, where a condition differs between the lanes of a vector. Where another condition is on a
+// parallel loop, or is linear in the inner variables only, the body is copied instead: one version
+// runs where the worst case holds and has no conditions, the other one keeps them. So is the body
+// of the innermost of nested loops if it is long and has few conditions: cuts of all the loops
+// would make nine copies of it for two loops, which run no faster. This is the loop partitioning of
+// TVM (src/tir/transforms/loop_partition.cc) and Halide (src/PartitionLoops.cpp).
 //
 // Copies are made while the function stays within a budget of statements, the size of the
 // instruction cache: code that the cache does not hold gains no time, and takes long to compile.
@@ -66,6 +67,7 @@ typedef struct Atom {
   bool is_likely; // a condition in T.likely, or a part of one
   bool is_blend;  // it chooses between the lanes of two vectors, which costs little
   bool is_choice; // it chooses which of two values is loaded
+  bool in_lanes;  // it differs between the lanes of a vector
   Expr *form;
   int64_t low, high; // what the inner variables add to `rest`
   Expr *least;       // what those add at least whose loops have free ends; NULL: there are none
@@ -85,6 +87,7 @@ typedef struct SplitSearch {
   int64_t tests;    // how often that iteration tests a condition; 0: in each lane
   bool wide;        // the loop holds vectorised or unrolled loops, in which conditions cost much
   bool lanes;       // the loop itself is vectorised, so choices between values cost little
+  Expr *vector;     // the variable of the vectorised loop around
   bool outer;       // conditions on variables outside of the loop only are searched too
 } SplitSearch;
 
@@ -216,7 +219,8 @@ static void note_condition(SplitSearch *search, Expr *condition, bool is_blend, 
     Atom atom = {.condition = parts.items[i],
                  .is_likely = has_likely(condition),
                  .is_blend = is_blend,
-                 .is_choice = is_choice && parts.count == 1};
+                 .is_choice = is_choice && parts.count == 1,
+                 .in_lanes = search->vector && expr_uses(parts.items[i], search->vector)};
     bool varies = search->outer || expr_uses(atom.condition, search->var);
     bool known = !varies || expr_reads_memory(atom.condition);
     for (int k = 0; k < search->atoms.count; k++)
@@ -251,7 +255,9 @@ static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
   Analyzer *analyzer = search->partition->analyzer;
   int mark = analyzer_mark(analyzer), outer = search->inner.count;
   int64_t repeated = search->repeated, tests = search->tests;
+  Expr *vector = search->vector;
   enter_loop_of(search, s);
+  if (s->as.loop.kind == LOOP_VECTORIZED) search->vector = s->as.loop.var;
   search->wide |= s->as.loop.kind == LOOP_VECTORIZED || s->as.loop.kind == LOOP_UNROLLED;
   note_inner(search, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
   analyzer_bind(analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
@@ -260,6 +266,7 @@ static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
   search->inner.count = outer;
   search->repeated = repeated;
   search->tests = tests;
+  search->vector = vector;
   return false;
 }
 
@@ -649,54 +656,83 @@ static Stmt *cut(Partition *partition, const SplitSearch *search, Stmt *loop) {
   return three_ranges(partition, search, loop, &middle);
 }
 
-// ---- Loops of one iteration
-
-// The only iteration of a loop where it is one of those of `part`.
-static Stmt *iteration_of(Partition *partition, Stmt *part, Expr *at, bool known) {
-  if (known || part->kind != STMT_FOR) return partition_stmt(partition, part);
-  Stmt *once = stmt_copy(partition->context, partition_body(partition, part));
-  once->as.loop.min = at;
-  once->as.loop.extent = expr_int(partition->context, at->type, 1);
-  return once;
-}
+// ---- One iteration of several
 
 typedef struct OneIteration {
-  Stmt *loop;      // which runs that iteration
+  Expr *at;        // its number
   Stmt *all;       // the loop over all iterations that it may be
-  int64_t cuts[4]; // before the middle, the middle, after it
-  Map *decided;    // conditions in the middle
+  int64_t cuts[4]; // ranges of iterations: the middle is from cuts[1] to before cuts[2]
+  int count;       // ranges
+  Map *decided;    // conditions in the middle; NULL: each range is one iteration
 } OneIteration;
 
 // The iteration where it is between cuts[range] and the next one. The conditions on a single one
 // are constants.
 static Stmt *in_range(Partition *partition, const OneIteration *one, int range) {
-  Expr *at = one->loop->as.loop.min;
+  Context *context = partition->context;
+  Expr *at = one->at;
   int64_t low = one->cuts[range], end = one->cuts[range + 1];
-  Stmt *part =
-      range_of(partition, one->all, expr_int(partition->context, at->type, low),
-               expr_int(partition->context, at->type, end), range == 1 ? one->decided : NULL);
-  return iteration_of(partition, part, at, low + 1 == end);
+  Stmt *part = range_of(partition, one->all, expr_int(context, at->type, low),
+                        expr_int(context, at->type, end), range == 1 ? one->decided : NULL);
+  if (low + 1 == end || part->kind != STMT_FOR) return partition_stmt(partition, part);
+  Stmt *once = stmt_copy(context, partition_body(partition, part));
+  once->as.loop.min = at;
+  once->as.loop.extent = expr_int(context, at->type, 1);
+  return once;
 }
 
+// The middle is tested last, since most iterations are in it.
 static Stmt *choose_range(Partition *partition, const OneIteration *one) {
   Context *context = partition->context;
-  Expr *at = one->loop->as.loop.min;
+  Expr *at = one->at;
   Stmt *result = in_range(partition, one, 1);
-  for (int range = 2; range >= 0; range -= 2) {
-    int cut = range ? 2 : 1;
-    if (one->cuts[range] >= one->cuts[range + 1]) continue;
+  for (int range = one->count - 1; range >= 0; range -= range == 2 ? 2 : 1) {
+    if (range == 1 || one->cuts[range] >= one->cuts[range + 1]) continue;
+    int64_t cut = one->cuts[range ? range : 1];
     Stmt *part = in_range(partition, one, range);
-    Expr *before = expr_binary(context, EXPR_LT, at, expr_int(context, at->type, one->cuts[cut]));
+    Expr *before = expr_binary(context, EXPR_LT, at, expr_int(context, at->type, cut));
     result =
         range ? stmt_if(context, before, result, part) : stmt_if(context, before, part, result);
   }
   return result;
 }
 
+// Finds the ranges of the iterations in `all`, in which conditions are decided; false where there
+// is but one.
+static bool find_ranges(Partition *partition, OneIteration *one, const SplitSearch *search,
+                        Middle *middle) {
+  int64_t *cuts = one->cuts, first = cuts[0], end = cuts[3];
+  *middle = find_middle(partition, search, one->all);
+  if (!middle->decided.count || !expr_as_int(middle->low, &cuts[1]) ||
+      !expr_as_int(middle->end, &cuts[2]))
+    return false;
+  one->count = 3;
+  one->decided = &middle->decided;
+  if (cuts[1] < cuts[2]) return first < cuts[1] || cuts[2] < end;
+  // No iteration is free of conditions. A few are told apart.
+  one->decided = NULL;
+  one->count = (int)MIN_OF(end - first, (int64_t)MOST_ITERATIONS_APART + 1);
+  for (int i = 0; i < COUNT_OF(one->cuts); i++) cuts[i] = MIN_OF(first + i, end);
+  return one->count > 1 && one->count <= MOST_ITERATIONS_APART;
+}
+
+// A choice between the ranges of iterations in which conditions are decided; NULL when there is
+// none. `all` is a loop from cuts[0] to before cuts[3].
+static Stmt *choose_iteration(Partition *partition, const Stmt *loop, OneIteration *one) {
+  Middle middle;
+  SplitSearch search = find_conditions(partition, one->all, false);
+  if (!find_ranges(partition, one, &search, &middle)) return NULL;
+  int copies = -1;
+  for (int i = 0; i < one->count; i++) copies += one->cuts[i] < one->cuts[i + 1];
+  if (!spend(partition, loop, copies, loop->as.loop.var->as.var->name)) return NULL;
+  partition->state->report->counts[LOWER_PARTITIONED]++;
+  return choose_range(partition, one);
+}
+
 // A loop of one iteration, whose number is not a constant; NULL when it is not cut.
 static Stmt *cut_one(Partition *partition, Stmt *loop) {
   Context *context = partition->context;
-  OneIteration one = {.loop = loop};
+  OneIteration one = {.at = loop->as.loop.min};
   int64_t *cuts = one.cuts;
   if (!analyzer_const_bounds(partition->analyzer, loop->as.loop.min, &cuts[0], &cuts[3]) ||
       cuts[0] >= cuts[3]++)
@@ -709,16 +745,59 @@ static Stmt *cut_one(Partition *partition, Stmt *loop) {
   all->as.loop.min = expr_int(context, type, cuts[0]);
   all->as.loop.extent = expr_int(context, type, cuts[3] - cuts[0]);
   all->as.loop.annotations = (Attrs){0};
-  SplitSearch search = find_conditions(partition, all, false);
-  Middle middle = find_middle(partition, &search, all);
-  bool apart = middle.decided.count && expr_as_int(middle.low, &cuts[1]) &&
-               expr_as_int(middle.end, &cuts[2]) && cuts[1] < cuts[2] &&
-               (cuts[0] < cuts[1] || cuts[2] < cuts[3]);
-  int copies = (cuts[0] < cuts[1]) + (cuts[2] < cuts[3]);
-  if (!apart || !spend(partition, loop, copies, loop->as.loop.var->as.var->name)) return NULL;
-  partition->state->report->counts[LOWER_PARTITIONED]++;
-  one.decided = &middle.decided;
-  return choose_range(partition, &one);
+  return choose_iteration(partition, loop, &one);
+}
+
+// A choice between ranges of `number`, which is the variable of a loop or a digit of it.
+static Stmt *choose_number(Partition *partition, const Stmt *loop, Expr *number) {
+  Context *context = partition->context;
+  OneIteration one = {.at = number};
+  int64_t *cuts = one.cuts;
+  if (!analyzer_const_bounds(partition->analyzer, number, &cuts[0], &cuts[3]) ||
+      cuts[0] >= cuts[3]++)
+    return NULL;
+  Expr *var = expr_var(context, loop->as.loop.var->as.var->name, number->type);
+  Map numbers = map_new(&context->arena);
+  map_put(&numbers, number, var);
+  one.all = stmt_for(context, var, expr_int(context, var->type, cuts[0]),
+                     expr_int(context, var->type, cuts[3] - cuts[0]), LOOP_SERIAL,
+                     decided(context, loop->as.loop.body, &numbers));
+  return choose_iteration(partition, loop, &one);
+}
+
+typedef struct DigitSearch {
+  const Expr *var;
+  Expr *found;
+} DigitSearch;
+
+// var // c, var % c or var // c % d: the number of a loop that runs as a part of a fused one.
+static bool is_digit(const Expr *e, const Expr *var) {
+  if (e->op == EXPR_FLOOR_MOD && e->args[0]->op == EXPR_FLOOR_DIV) e = e->args[0];
+  return (e->op == EXPR_FLOOR_MOD || e->op == EXPR_FLOOR_DIV) && e->args[0] == var &&
+         e->args[1]->op == EXPR_INT;
+}
+
+static bool find_digit(Visitor *visitor, Expr *e) {
+  DigitSearch *search = visitor->env;
+  if (!search->found && is_digit(e, search->var)) search->found = e;
+  return !search->found;
+}
+
+// A parallel loop in which conditions differ between the lanes of a vector: each iteration has the
+// code of the range of its number, or of its digit. NULL when it is not cut.
+static Stmt *cut_parallel(Partition *partition, const SplitSearch *search, Stmt *loop) {
+  Stmt *body = NULL;
+  int mark = analyzer_mark(partition->analyzer);
+  analyzer_bind(partition->analyzer, loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent);
+  for (int i = 0; i < search->atoms.count && !body; i++) {
+    const Atom *atom = &search->atoms.items[i];
+    DigitSearch digit = {search->var, atom->base ? search->var : NULL};
+    if (!atom->in_lanes) continue;
+    if (!digit.found) visit_expr(&(Visitor){.env = &digit, .enter_expr = find_digit}, atom->rest);
+    if (digit.found) body = choose_number(partition, loop, digit.found);
+  }
+  analyzer_reset(partition->analyzer, mark);
+  return body ? lower_with_body(partition->context, loop, body) : NULL;
 }
 
 // ---- Two versions of a body
@@ -831,7 +910,8 @@ static Stmt *partition_loop(Partition *partition, Stmt *s) {
       if (once) return once;
     }
     SplitSearch search = find_conditions(partition, s, false);
-    Stmt *next = NULL;
+    Stmt *next = kind == LOOP_PARALLEL ? cut_parallel(partition, &search, s) : NULL;
+    if (next) return next;
     if (kind != LOOP_PARALLEL && search.atoms.count) next = cut_at_points(partition, &search, s);
     if (!next && kind != LOOP_PARALLEL && search.atoms.count) next = cut(partition, &search, s);
     if (next) return next;

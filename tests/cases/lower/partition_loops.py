@@ -1,5 +1,6 @@
 # Loops are cut where their conditions become constant: borders, a tail of 3 iterations, and two
-# versions of a body for a parallel loop. A long body with few conditions gets two versions too. A
+# versions of a body for a parallel loop, or one for each range of its iterations where lanes of a
+# vector differ. A long body with few conditions gets two versions too. A
 # condition that is tested once for a long loop stays.
 # RUN: pleat opt %s --pass partition_loops --verify-each
 from tvm.script import tir as T
@@ -22,9 +23,35 @@ def tail(A: T.Buffer((23,), "float32"), B: T.Buffer((23,), "float32")):
 @T.prim_func
 def versions(A: T.Buffer((23,), "float32"), B: T.Buffer((23,), "float32")):
     for io in T.parallel(5):
-        for ii in T.vectorized(5):
+        for ii in T.unroll(5):
             if io * 5 + ii < 23:
                 B[io * 5 + ii] = A[io * 5 + ii]
+
+
+@T.prim_func
+def ranges(A: T.Buffer((21,), "float32"), B: T.Buffer((23,), "float32")):
+    for io in T.parallel(5):
+        for ii in T.vectorized(5):
+            if io * 5 + ii < 23:
+                B[io * 5 + ii] = T.if_then_else(
+                    1 <= io * 5 + ii and io * 5 + ii < 22, A[io * 5 + ii - 1], T.float32(0))
+
+
+@T.prim_func
+def apart(A: T.Buffer((13,), "float32"), B: T.Buffer((13,), "float32")):
+    for io in T.parallel(2):
+        for ii in T.vectorized(7):
+            if io * 7 + ii < 13:
+                B[io * 7 + ii] = T.if_then_else(
+                    1 <= io * 7 + ii, A[io * 7 + ii - 1], T.float32(0))
+
+
+@T.prim_func
+def digits(A: T.Buffer((3, 13), "float32"), B: T.Buffer((3, 13), "float32")):
+    for f in T.parallel(6):
+        for ii in T.vectorized(7):
+            if f % 2 * 7 + ii < 13:
+                B[f // 2, f % 2 * 7 + ii] = A[f // 2, f % 2 * 7 + ii]
 
 
 @T.prim_func
