@@ -106,6 +106,15 @@ void nest_strides(Context *context, const Buffer *buffer, const Layout *layout, 
 
 // ---- Register tiles --------------------------------------------------------------------------
 
+// The order in which the products of a tile are computed. With the vectors inside, a vector that
+// moves with them alone stays in a register while the rows run. With rows inside, the values that
+// move with those rows alone stay, and each vector is loaded once for all of them.
+typedef enum TileOrder {
+  TILE_VECTORS_INSIDE, // rows[0], rows[1], vectors
+  TILE_OUTER_INSIDE,   // rows[1], vectors, rows[0]
+  TILE_INNER_INSIDE,   // rows[0], vectors, rows[1]
+} TileOrder;
+
 // Iterations that are computed together in registers: `vectors` vectors of `lanes` values along
 // vector_axis, times rows[0] × rows[1] along row_axis[0] (outer) and row_axis[1] (inner).
 typedef struct Tile {
@@ -115,6 +124,8 @@ typedef struct Tile {
   bool padded;   // the vector axis may extend into padding, in whole blocks of lanes
   bool flat;     // row_axis[0] and row_axis[1] run as one loop, split by rows[1]
   bool turned;   // stored in vectors along row_axis[1]: the tile is transposed in registers
+  bool collides; // a read's steps along the first axis of the reduction share cache sets
+  TileOrder order;
   double cycles; // predicted, arithmetic only
   double bytes;  // predicted traffic beyond the first-level cache
   double again;  // predicted bytes of constants that come from main memory more than once

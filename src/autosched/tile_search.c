@@ -16,6 +16,8 @@ typedef struct TileSearch {
   const NestLayouts *layouts;
   NestStep steps[NEST_MAX_READS];  // along the vector axis
   int64_t strides[NEST_MAX_READS]; // small strides along the vector axis; 0: none
+  double taps[NEST_MAX_READS];     // of windows along the vector axis, which read the same lines
+  double lines[NEST_MAX_READS];    // of the cache, which a vector of a contiguous read touches
   int64_t panel;                   // consecutive vectors in a read that is stored in panels; 0: any
   int64_t written;                 // consecutive vectors in a block of the output, of which a tile
                                    // writes a whole part, or several whole blocks
@@ -24,6 +26,7 @@ typedef struct TileSearch {
   int64_t group;                   // values along the vector axis that share what is read; 0: any
   bool depends[NEST_MAX_READS][2]; // whether the read moves with each row axis
   bool broadcasts;                 // some read has one value for all lanes, but not for all rows
+  bool tests_rows[2];              // borders along the row axis are tested
   // Facts of the nest, which all tiles ask for.
   bool moves[NEST_MAX_READS][NEST_MAX_AXES];     // whether the read moves with each axis
   double repeats[NEST_MAX_READS][NEST_MAX_AXES]; // see nest_repeats
@@ -54,7 +57,7 @@ static double loads_of(const TileSearch *s, int read, const Tile *tile, double v
   double loads = 1;
   for (int i = 0; i < 2; i++)
     if (tile->row_axis[i] >= 0 && s->depends[read][i]) loads *= rows[i];
-  if (s->steps[read] == NEST_CONTIGUOUS) return loads * vectors;
+  if (s->steps[read] == NEST_CONTIGUOUS) return loads * vectors * s->lines[read];
   if (s->steps[read] == NEST_REPEATED) return loads * vectors * (1 + s->costs->shuffle_loads);
   if (s->steps[read] == NEST_STRIDED && s->strides[read]) // each load is shuffled
     return loads * vectors * (double)s->strides[read] * s->costs->shuffle_loads;
@@ -73,6 +76,13 @@ static bool broadcasts_rows(const TileSearch *s) {
   return false;
 }
 
+// Do windows run along the vectors of the current tile?
+static bool has_windows(const TileSearch *s) {
+  for (int i = 0; i < s->nest->read_count; i++)
+    if (s->lines[i] > 1) return true;
+  return false;
+}
+
 static double iteration_cycles(const TileSearch *s, const Tile *tile, double vectors,
                                const double rows[2]) {
   const CostModel *c = s->costs;
@@ -88,7 +98,8 @@ static double iteration_cycles(const TileSearch *s, const Tile *tile, double vec
   cycles = MAX_OF(cycles, loads / c->loads_a_cycle);
   cycles = MAX_OF(cycles, (work + loads - folded) / s->uops_a_cycle);
   if (vectors == 1 && s->broadcasts) cycles *= c->broadcast_factor;
-  if (s->nest->conditional && rows[0] > 1 && s->broadcasts) cycles *= c->condition_factor;
+  if (s->tests_rows[0] && rows[0] > 1 && s->broadcasts) cycles *= c->condition_factor;
+  if (s->tests_rows[1] && rows[1] > 1) cycles *= c->condition_factor;
   double chains = MAX_OF(products, s->hiding_chains);
   cycles = MAX_OF(cycles, s->latency) + c->chain_cycles / (chains * chains);
   return cycles * s->share + c->far_cycles * s->far_reads;
@@ -163,7 +174,7 @@ static double count_far_reads(const TileSearch *s, const Tile *tile) {
     bool packed =
         s->layouts->packed[i] &&
         (s->steps[i] != NEST_SAME || (!tile->flat && (s->depends[i][0] || s->depends[i][1])));
-    if (!packed) count += s->far[i];
+    if (!packed) count += s->far[i] / s->taps[i];
   }
   return count;
 }
@@ -265,22 +276,52 @@ static bool is_vector(NestStep step) {
   return step == NEST_CONTIGUOUS || step == NEST_REPEATED;
 }
 
-// The vectors of a read that stay in registers while rows of the tile run that do not move it.
+// The registers that a read keeps while rows of the tile run that do not move it: its vectors, or
+// the values for all lanes, which LLVM loads once, of the inner rows.
 static int kept_vectors(const TileSearch *s, int read, const Tile *tile) {
   bool outer = tile->rows[0] > 1 && s->depends[read][0];
   bool inner = tile->rows[1] > 1 && s->depends[read][1];
+  if (s->steps[read] == NEST_SAME)
+    return inner && !outer && tile->rows[0] > 1 ? (int)tile->rows[1] : 0;
   if (!is_vector(s->steps[read]) && !s->strides[read]) return 0;
   int numbers = s->strides[read] > 0; // of a shuffle, which are a vector
   if (!inner) return outer && tile->rows[1] == 1 ? 0 : tile->vectors + numbers;
   return outer || tile->rows[0] == 1 ? 0 : (int)(tile->vectors * tile->rows[1]) + numbers;
 }
 
+// The registers that a read keeps where rows run inside of the vectors: its values for those rows,
+// or all its vectors while the other rows run that do not move it.
+static int kept_inside(const TileSearch *s, int read, const Tile *tile) {
+  int r = tile->order == TILE_INNER_INSIDE, other = !r;
+  bool by_rows = tile->rows[r] > 1 && s->depends[read][r];
+  bool by_other = tile->rows[other] > 1 && s->depends[read][other];
+  bool again = tile->rows[other] > 1 && !by_other; // for each of the other rows
+  int values = by_rows ? (int)tile->rows[r] : 1, numbers = s->strides[read] > 0;
+  if (s->steps[read] == NEST_SAME) return by_rows && (tile->vectors > 1 || again) ? values : 0;
+  return (again ? values * tile->vectors : 0) + numbers;
+}
+
 static int registers_needed(const TileSearch *s, const Tile *tile) {
   int64_t accumulators = tile->vectors * tile->rows[0] * tile->rows[1];
+  bool rows_inside = tile->order != TILE_VECTORS_INSIDE;
   int kept = 0;
-  for (int i = 0; i < s->nest->read_count; i++) kept += kept_vectors(s, i, tile);
+  for (int i = 0; i < s->nest->read_count; i++)
+    kept += rows_inside ? kept_inside(s, i, tile) : kept_vectors(s, i, tile);
   int products = s->nest->work.pairs > 0; // before they are added
   return (int)(accumulators + MAX_OF(kept, 1) + 1 + products);
+}
+
+// Sets the first order in which the tile fits the registers; false when there is none. Rows may run
+// inside of vectors that windows run along, since loads that cross lines then are made once.
+static bool fits_registers(const TileSearch *s, Tile *tile) {
+  bool inside = has_windows(s) && !tile->turned && !tile->flat;
+  for (int order = TILE_VECTORS_INSIDE; order <= TILE_INNER_INSIDE; order++) {
+    tile->order = (TileOrder)order;
+    int rows = order == TILE_INNER_INSIDE;
+    if (order != TILE_VECTORS_INSIDE && (!inside || tile->rows[rows] == 1)) continue;
+    if (registers_needed(s, tile) <= s->machine->vector_registers) return true;
+  }
+  return false;
 }
 
 // How often a panel of read `i`, which moves with the vector axis, is read. It is read once if it
@@ -299,6 +340,14 @@ static double panel_visits(const TileSearch *s, const Tile *tile, int i, double 
   return panel > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? visits : 1;
 }
 
+// How often a cache line of a read is in the windows of a panel: the windows of neighbours overlap.
+static double lines_shared(const TileSearch *s, const Tile *tile, int i) {
+  double line = (double)s->machine->line_bytes;
+  double width =
+      (double)(tile->vectors * tile->lanes * dtype_bytes(s->nest->reads[i].buffer->type));
+  return s->lines[i] > 1 ? 1 + line / MAX_OF(width, line) : 1;
+}
+
 // The bytes that come from beyond the first cache. A panel of an operand that moves with the vector
 // axis is read again for each tile of rows unless it stays in the cache; an operand that moves with
 // the rows is read once for each panel. Constants that the second cache does not hold come from
@@ -313,7 +362,7 @@ static void find_traffic(const TileSearch *s, Tile *tile) {
     bool by_vector = s->steps[i] != NEST_SAME;
     bool by_rows = s->depends[i][0] || s->depends[i][1];
     double again = 1;
-    if (by_vector) again = panel_visits(s, tile, i, panels);
+    if (by_vector) again = panel_visits(s, tile, i, panels) * lines_shared(s, tile, i);
     if (by_rows && !by_vector)
       again = size > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? panels : 1;
     tile->bytes += size * again * (s->streams[i] ? s->costs->streamed_bytes : 1);
@@ -423,7 +472,7 @@ static void add_runner_up(TileSearch *s, const Tile *tile, double cost) {
 }
 
 static void try_tile(TileSearch *s, Tile tile) {
-  if (registers_needed(s, &tile) > s->machine->vector_registers) return;
+  if (!fits_registers(s, &tile)) return;
   if (rows_collide(s, &tile) || rows_cut_blocks(s, &tile)) return;
   TileCut rows = predict(s, &tile);
   if (tile.cycles >= s->dropped_cost) return;
@@ -467,6 +516,15 @@ static bool rows_fuse(const TileSearch *s, int outer, int inner) {
   return false;
 }
 
+// Do windows along the axis cross the border of what is read? Vectors are then put together from
+// what is within it.
+static bool has_borders(const Nest *nest, int axis) {
+  for (int i = 0; axis >= 0 && nest->conditional && i < nest->read_count; i++)
+    if (nest_depends(&nest->reads[i], axis) && nest_dimension_of(nest, &nest->reads[i], axis) < 0)
+      return true;
+  return false;
+}
+
 // Sets the members of the search that depend on the tile's row axes.
 static void set_rows(TileSearch *s, Tile *tile) {
   const Nest *nest = s->nest;
@@ -474,6 +532,9 @@ static void set_rows(TileSearch *s, Tile *tile) {
     for (int r = 0; r < 2; r++)
       s->depends[i][r] = tile->row_axis[r] >= 0 && s->moves[i][tile->row_axis[r]];
   s->broadcasts = broadcasts_rows(s);
+  bool windows = has_windows(s);
+  s->tests_rows[0] = windows ? has_borders(nest, tile->row_axis[0]) : nest->conditional;
+  s->tests_rows[1] = windows && has_borders(nest, tile->row_axis[1]);
   tile->flat = !tile->turned && rows_fuse(s, tile->row_axis[0], tile->row_axis[1]);
   s->far_reads = count_far_reads(s, tile);
 }
@@ -525,6 +586,16 @@ static void try_rows(TileSearch *s, Tile tile) {
   }
 }
 
+// The taps of windows along the vector axis.
+static double taps_along(const TileSearch *s, const NestRead *read, int axis) {
+  double taps = 1;
+  for (int a = s->nest->spatial_count; a < s->nest->axis_count; a++)
+    for (int d = 0; d < read->buffer->rank; d++)
+      if (read->linear[d] && read->coefficient[d][axis] && read->coefficient[d][a])
+        taps *= extent_of(s->nest, a);
+  return taps;
+}
+
 static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   if (nest->axes[axis].extent < 2) return false;
@@ -533,6 +604,11 @@ static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
     s->steps[i] =
         packed ? NEST_CONTIGUOUS
                : nest_step(s->context, nest, &nest->reads[i], s->layouts->reads[i], axis, lanes);
+    // Windows begin at any element, and a load that crosses the end of a line takes as long as two.
+    double bytes = (double)lanes * dtype_bytes(nest->reads[i].buffer->type);
+    double crossing = MIN_OF(bytes / (double)s->machine->line_bytes, 1);
+    s->taps[i] = packed ? 1 : taps_along(s, &nest->reads[i], axis);
+    s->lines[i] = 1 + crossing * (s->taps[i] - 1) / s->taps[i];
     bool window = s->reductions <= s->costs->largest_window;
     s->strides[i] =
         packed || !window ? 0 : nest_stride(&nest->reads[i], s->layouts->reads[i], axis);
@@ -588,12 +664,21 @@ static int64_t values_in_group(const TileSearch *s, int axis) {
   return group;
 }
 
-// Do windows along the axis cross the border of what is read? Vectors are then put together from
-// what is within it.
-static bool has_borders(const Nest *nest, int axis) {
-  for (int i = 0; nest->conditional && i < nest->read_count; i++)
-    if (nest_depends(&nest->reads[i], axis) && nest_dimension_of(nest, &nest->reads[i], axis) < 0)
-      return true;
+// The factor by which vectors take longer at the ends of a row, where windows cross a border or
+// lanes are left out.
+static double border_loss(const TileSearch *s, const Tile *tile) {
+  int64_t extent = s->nest->axes[tile->vector_axis].extent;
+  double vectors = (double)ceil_div(extent, tile->lanes);
+  int ends = has_borders(s->nest, tile->vector_axis) ? 2 : 0;
+  if (!tile->padded && extent % tile->lanes) ends++;
+  return 1 + (s->costs->border_factor - 1) * MIN_OF(ends / vectors, 1);
+}
+
+// Do the vectors of a read for all steps along the reduction's first axis share cache sets?
+static bool steps_collide(const TileSearch *s) {
+  int first = s->nest->spatial_count;
+  for (int i = 0; i < s->nest->read_count && first < s->nest->axis_count; i++)
+    if (s->collides[i][first] && s->steps[i] != NEST_SAME) return true;
   return false;
 }
 
@@ -606,14 +691,18 @@ static bool set_vectors(TileSearch *s, Tile *tile) {
   s->panel = panel_vectors(s, axis, lanes);
   s->written = output_vectors(s, axis, lanes);
   // Without padding, lanes would read past the end, or a part of a block would be padding alone.
+  // Only the last vector of a row of windows has lanes that are left out.
   int64_t extent = s->nest->axes[axis].extent, block = lanes * s->written;
-  if (tile->padded ? ceil_div(extent, lanes) * lanes < block : extent % block) return false;
   tile->turned = !output_contiguous(s, axis, lanes);
+  bool whole = tile->turned || s->written > 1 || extent < lanes || !has_windows(s);
+  if (tile->padded ? ceil_div(extent, lanes) * lanes < block : whole && extent % block)
+    return false;
   s->group = values_in_group(s, axis);
   for (int i = 0; i < s->nest->read_count; i++)
     s->vectors_collide[i] = vectors_share_sets(s, i, axis, lanes);
   s->share = vector_share(s->machine, lanes * dtype_bytes(s->nest->output->type));
-  if (has_borders(s->nest, axis)) s->share *= s->costs->border_factor;
+  s->share *= border_loss(s, tile);
+  tile->collides = steps_collide(s);
   return true;
 }
 
@@ -784,7 +873,8 @@ int tile_panel_axis(const Nest *nest, const NestRead *read, const Tile *tile, in
 int64_t tile_reduction_block(const HostMachine *machine, const Nest *nest, int axis,
                              const Tile *tile) {
   int64_t extent = nest->axes[axis].extent;
-  if (extent <= cost_model_of(machine)->largest_reduction_block) return extent;
+  bool whole = extent <= cost_model_of(machine)->largest_reduction_block && !tile->collides;
+  if (whole || extent <= tile->lanes) return extent;
   for (int64_t block = tile->lanes; block >= 4; block /= 2)
     if (extent % block == 0) return block;
   return tile->lanes;

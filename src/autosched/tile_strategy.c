@@ -14,24 +14,33 @@ static const LayoutExpr *fused_axes(AutoSched *s, int outer, int inner) {
   return layout_expr(context, LAYOUT_ADD, scaled, layout_axis(context, inner), NULL);
 }
 
-// Gives the accumulators a layout with the vector axis innermost, after all other axes. Two row
-// axes that run as one loop become one axis, so that a tile of them is a box. Those of a reduction
-// in parts have a first axis for the part.
+// The axis of the rows that run inside of the vectors; -1: the vectors run inside of all rows.
+static int inside_axis(const Tile *tile) {
+  if (tile->order == TILE_VECTORS_INSIDE) return -1;
+  return tile->row_axis[tile->order == TILE_INNER_INSIDE];
+}
+
+// Gives the accumulators a layout with the vector axis innermost, after all other axes, and that of
+// rows inside of the vectors before it. Two row axes that run as one loop become one axis, so that
+// a tile of them is a box. Those of a reduction in parts have a first axis for the part.
 static bool lay_out_accumulators(AutoSched *s) {
   const Nest *nest = &s->nest;
   const Tile *tile = &s->choice->tile;
   const LayoutExpr *outputs[TE_MAX_RANK + 2];
-  int parts = s->parts > 0, rank = nest->output->rank + parts, count = 0, last = -1;
+  int parts = s->parts > 0, rank = nest->output->rank + parts, count = 0, last = -1, inside = -1;
   if (parts) outputs[count++] = autosched_digit(s->context, 0, 0, 0);
   for (int d = parts; d < rank; d++) {
     int axis = nest->output_axis[d - parts];
     if (axis == tile->vector_axis)
       last = d;
+    else if (axis >= 0 && axis == inside_axis(tile))
+      inside = d;
     else if (tile->flat && axis == tile->row_axis[0])
       outputs[count++] = fused_axes(s, d, d + 1);
     else if (!tile->flat || axis != tile->row_axis[1])
       outputs[count++] = autosched_digit(s->context, d, 0, 0);
   }
+  if (inside >= 0) outputs[count++] = autosched_digit(s->context, inside, 0, 0);
   if (tile->padded) outputs[count++] = autosched_digit(s->context, last, tile->lanes, 0);
   outputs[count++] = autosched_digit(s->context, last, 0, tile->padded ? tile->lanes : 0);
   const IndexMap *map = index_map_new(s->context, rank, NULL, count, outputs, NULL, NULL, 0);
@@ -339,15 +348,29 @@ static bool tile_tail(AutoSched *s, TileLoops *out) {
   memcpy(out->outer, order, sizeof *order * (size_t)n);
   for (int i = 0; i < spread_count; i++) order[n++] = spread[i];
   int first = n;
-  LoopRef inner[] = {rows_in[0], tile->turned ? NULL : rows_in[1], vector.blocks, vector.vectors,
-                     tail.lanes, tile->turned ? rows_in[1] : NULL};
+  bool inside[] = {tile->order == TILE_OUTER_INSIDE, tile->order == TILE_INNER_INSIDE};
+  LoopRef inner[] = {inside[0] ? NULL : rows_in[0],
+                     inside[1] || tile->turned ? NULL : rows_in[1],
+                     vector.blocks,
+                     vector.vectors,
+                     inside[0] ? rows_in[0] : NULL,
+                     inside[1] ? rows_in[1] : NULL,
+                     tail.lanes,
+                     tile->turned ? rows_in[1] : NULL};
   for (int i = 0; i < COUNT_OF(inner); i++)
     if (inner[i]) order[n++] = inner[i];
   return run_tile(s, order, first, n);
 }
 
-// The anchor's loops below the tile: the axes of its accumulators, with the vector axis in two,
-// then those of its reduction.
+// Moves a loop to the place before the last one.
+static void move_before_last(LoopRef *loops, int count, int from) {
+  LoopRef loop = loops[from];
+  for (int i = from; i + 2 < count; i++) loops[i] = loops[i + 1];
+  loops[count - 2] = loop;
+}
+
+// The anchor's loops below the tile: the axes of its accumulators, with the vector axis in two and
+// the rows inside of the vectors before the lanes, then those of its reduction.
 static bool anchor_loops(AutoSched *s, int outer, LoopRef *spatial, int *spatial_count,
                          LoopRef *reduce, int *reduce_count) {
   LoopRefs loops = {0};
@@ -363,10 +386,13 @@ static bool anchor_loops(AutoSched *s, int outer, LoopRef *spatial, int *spatial
   // Lanes that no element needs are computed with the others, whole vectors being fewer operations.
   int last = *spatial_count - 1, lanes = s->choice->tile.lanes;
   bool padded = s->choice->tile.padded;
-  if (padded && autosched_loop_extent(s, spatial[last]) >= lanes) return true;
-  ++*spatial_count;
-  TRY(autosched_split(s, spatial[last], lanes, &spatial[last], &spatial[last + 1]));
-  if (padded) schedule_drop_padding_predicate(s->sch, s->anchor); // or the predicate stays
+  if (!padded || autosched_loop_extent(s, spatial[last]) < lanes) {
+    ++*spatial_count;
+    TRY(autosched_split(s, spatial[last], lanes, &spatial[last], &spatial[last + 1]));
+    if (padded) schedule_drop_padding_predicate(s->sch, s->anchor); // or the predicate stays
+  }
+  if (inside_axis(&s->choice->tile) >= 0)
+    move_before_last(spatial, *spatial_count, last - 1 - padded);
   return true;
 }
 
@@ -394,11 +420,26 @@ static bool overfills_registers(const AutoSched *s, int64_t iterations) {
   return products >= enough && products + iterations * vectors + 1 > s->machine->vector_registers;
 }
 
+// Does each product of the tile take a value of its own for all lanes of its only vector? Where
+// multiply-adds cannot read such values from memory, LLVM adds the products of one iteration to the
+// registers of the values, which those of the next one then take as operands, and spills them.
+static bool broadcasts_each(const AutoSched *s) {
+  const Tile *tile = &s->choice->tile;
+  if (tile->vectors > 1 || s->machine->vector_bytes >= WIDE_VECTOR_BYTES) return false;
+  for (int i = 0; i < s->nest.read_count; i++) {
+    const NestRead *read = &s->nest.reads[i];
+    for (int r = 0; r < 2 && !nest_depends(read, tile->vector_axis); r++)
+      if (tile->row_axis[r] >= 0 && tile->rows[r] > 1 && nest_depends(read, tile->row_axis[r]))
+        return true;
+  }
+  return false;
+}
+
 // Unrolls the innermost loop by `most`, but not where the rest of the loop would run only once:
 // LLVM would compute the products of that rest before the loop and keep them in memory.
 static bool unroll_innermost(AutoSched *s, LoopRef loop, int64_t most) {
   int64_t extent = autosched_loop_extent(s, loop);
-  if (overfills_registers(s, most)) most = 1;
+  if (overfills_registers(s, most) || broadcasts_each(s)) most = 1;
   int64_t step = extent % most && extent < 2 * most ? 1 : most;
   return schedule_annotate(s->sch, NULL, loop, "pleat.unroll", expr_index(s->context, step));
 }

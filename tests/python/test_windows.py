@@ -270,9 +270,28 @@ def test_weights_of_inner_rows_stay_in_registers(tmp_path):
     assert len(body) > 4 and len(accumulators) + len(again) < 16
 
 
-def test_few_filters_are_a_whole_vector(tmp_path):
-    """The sums of three filters are computed in vectors of eight, whose other lanes are not stored,
-    and not in vectors of two and numbers."""
+def test_few_filters_are_summed_along_the_columns(tmp_path):
+    """Three filters would fill a part of a vector, so vectors are of columns. At the borders of the
+    57 columns, lanes are left out, and no accumulator is in memory."""
     program = reduction_of(tmp_path, 64, 3, 4, pads=[1] * 4)
-    accumulators = re.findall(r"= T.decl_buffer\(\(1,\), (\S+), scope=\"local\"\)", program)
-    assert set(accumulators) == {'"float32x8"'}
+    accumulators = re.findall(r"= T.decl_buffer\(\((\d+),\), (\S+), scope=\"local\"\)", program)
+    assert {size for size, _ in accumulators} == {"1"}
+    assert sum(kind == '"float32x8"' for _, kind in accumulators) >= 12
+
+
+@pytest.mark.parametrize("kernel, filters, size, batch", [
+    (3, 3, (5, 33), 2), (5, 1, (7, 64), 1), (3, 4, (9, 17), 1), (7, 2, (8, 40), 1), (3, 6, (3, 8), 3)])
+def test_convolutions_to_few_filters(kernel, filters, size, batch, tmp_path):
+    """Windows along vectors of columns: panels at borders and between them, rows that are no
+    multiple of a vector, and images in turn, which run as one parallel loop."""
+    case = Case(kernel)
+    x = case.tensor("x", batch, 19, *size)
+    case.tensor("w", filters, 19, kernel, kernel, known=True)
+    case.attributes = {"pads": [kernel // 2] * 4}
+    model = case.model("Conv")
+    onnx.save(model, tmp_path / "case.onnx")
+    np.save(tmp_path / "x.npy", x)
+    expected = ort.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    subprocess.run([PLEAT, "run", tmp_path / "case.onnx", "--keep-layout", "--accuracy", "exact", "-i",
+                    f"x={tmp_path}/x.npy", "-o", tmp_path / "out.npz"], check=True, timeout=120)
+    np.testing.assert_allclose(np.load(tmp_path / "out.npz")["y0"], expected, rtol=1e-4, atol=1e-4)
