@@ -25,6 +25,7 @@ typedef struct TileSearch {
                                    // 0: all rows are contiguous
   int64_t group;                   // values along the vector axis that share what is read; 0: any
   bool depends[NEST_MAX_READS][2]; // whether the read moves with each row axis
+  int64_t row_group[2];            // rows along each axis for which a read stays; 0: any
   bool broadcasts;                 // some read has one value for all lanes, but not for all rows
   bool tests_rows[2];              // borders along the row axis are tested
   // Facts of the nest, which all tiles ask for.
@@ -525,12 +526,30 @@ static bool has_borders(const Nest *nest, int axis) {
   return false;
 }
 
+// The number of values along an axis that read the same, being of one group; 0: the read moves with
+// each value, or with none.
+static int64_t group_along(const NestRead *read, int axis) {
+  int64_t group = 0;
+  for (int d = 0; d < read->buffer->rank; d++) {
+    if (read->linear[d] && read->coefficient[d][axis]) return 0;
+    bool grouped = read->group_size[d] > 1 && read->group_axis[d] == axis;
+    if (grouped) group = gcd_of(group, read->group_size[d]);
+  }
+  return group;
+}
+
 // Sets the members of the search that depend on the tile's row axes.
 static void set_rows(TileSearch *s, Tile *tile) {
   const Nest *nest = s->nest;
-  for (int i = 0; i < nest->read_count; i++)
-    for (int r = 0; r < 2; r++)
-      s->depends[i][r] = tile->row_axis[r] >= 0 && s->moves[i][tile->row_axis[r]];
+  for (int r = 0; r < 2; r++) {
+    int axis = tile->row_axis[r];
+    s->row_group[r] = 0;
+    for (int i = 0; i < nest->read_count; i++) {
+      int64_t group = axis < 0 ? 0 : group_along(&nest->reads[i], axis);
+      if (group) s->row_group[r] = gcd_of(s->row_group[r], group);
+      s->depends[i][r] = axis >= 0 && !group && s->moves[i][axis];
+    }
+  }
   s->broadcasts = broadcasts_rows(s);
   bool windows = has_windows(s);
   s->tests_rows[0] = windows ? has_borders(nest, tile->row_axis[0]) : nest->conditional;
@@ -570,16 +589,18 @@ static void try_rows(TileSearch *s, Tile tile) {
   int64_t most_vectors = ceil_div(nest->axes[tile.vector_axis].extent, tile.lanes);
   for (tile.vectors = 1; tile.vectors <= MIN_OF(most_vectors, s->costs->most_tile_vectors);
        tile.vectors++) {
-    if (!tile.padded && most_vectors % tile.vectors) continue;
+    if (!tile.padded && most_vectors % tile.vectors && !has_windows(s)) continue;
     if (s->panel && s->panel % tile.vectors) continue;
     if (tile.vectors % s->written && s->written % tile.vectors) continue;
     if (s->group % (tile.vectors * tile.lanes)) continue;
     for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, s->costs->most_tile_rows);
          tile.rows[1]++) {
       if (tile.turned && !can_turn(s, &tile)) continue;
+      if (s->row_group[1] % tile.rows[1]) continue;
       for (tile.rows[0] = 1; tile.rows[0] <= most_outer; tile.rows[0]++) {
         if (tile.rows[0] * tile.rows[1] > s->costs->most_tile_rows) break;
         if (tile.rows[0] > 1 && tile.rows[1] < most_inner && !s->nest->conditional) continue;
+        if (s->row_group[0] % tile.rows[0]) continue;
         try_tile(s, tile);
       }
     }

@@ -279,15 +279,17 @@ def test_few_filters_are_summed_along_the_columns(tmp_path):
     assert sum(kind == '"float32x8"' for _, kind in accumulators) >= 12
 
 
-@pytest.mark.parametrize("kernel, filters, size, batch", [
-    (3, 3, (5, 33), 2), (5, 1, (7, 64), 1), (3, 4, (9, 17), 1), (7, 2, (8, 40), 1), (3, 6, (3, 8), 3)])
-def test_convolutions_to_few_filters(kernel, filters, size, batch, tmp_path):
+@pytest.mark.parametrize("kernel, filters, size, batch, groups", [
+    (3, 3, (5, 33), 2, 1), (5, 1, (7, 64), 1, 1), (3, 4, (9, 17), 1, 1), (7, 2, (8, 40), 1, 1),
+    (3, 6, (3, 8), 3, 1), (3, 20, (6, 56), 1, 5), (3, 9, (4, 31), 2, 3)])
+def test_convolutions_to_few_filters(kernel, filters, size, batch, groups, tmp_path):
     """Windows along vectors of columns: panels at borders and between them, rows that are no
-    multiple of a vector, and images in turn, which run as one parallel loop."""
+    multiple of a vector, images in turn, which run as one parallel loop, and few filters for each
+    group of channels."""
     case = Case(kernel)
-    x = case.tensor("x", batch, 19, *size)
-    case.tensor("w", filters, 19, kernel, kernel, known=True)
-    case.attributes = {"pads": [kernel // 2] * 4}
+    x = case.tensor("x", batch, 15, *size)
+    case.tensor("w", filters, 15 // groups, kernel, kernel, known=True)
+    case.attributes = {"pads": [kernel // 2] * 4, "group": groups}
     model = case.model("Conv")
     onnx.save(model, tmp_path / "case.onnx")
     np.save(tmp_path / "x.npy", x)
