@@ -27,6 +27,7 @@ typedef struct TileSearch {
   bool depends[NEST_MAX_READS][2]; // whether the read moves with each row axis
   int64_t row_group[2];            // rows along each axis for which a read stays; 0: any
   bool broadcasts;                 // some read has one value for all lanes, but not for all rows
+  bool windows;                    // run along the vectors of the current tile
   bool tests_rows[2];              // borders along the row axis are tested
   // Facts of the nest, which all tiles ask for.
   bool moves[NEST_MAX_READS][NEST_MAX_AXES];     // whether the read moves with each axis
@@ -43,7 +44,8 @@ typedef struct TileSearch {
   int innermost;              // axis of the reduction
   double far[NEST_MAX_READS]; // the share of the reduction's steps that move the read far
   double far_reads;           // sum over all reads, for the current tile
-  double share;               // of the cycles of whole vectors that the current tile's take
+  double lost_lines; // for each vector of a row, where windows find none in the first cache
+  double share;      // of the cycles of whole vectors that the current tile's take
   Tile best;
   double best_cost;
   // The tiles that cost least after it, in the order of their costs.
@@ -77,13 +79,6 @@ static bool broadcasts_rows(const TileSearch *s) {
   return false;
 }
 
-// Do windows run along the vectors of the current tile?
-static bool has_windows(const TileSearch *s) {
-  for (int i = 0; i < s->nest->read_count; i++)
-    if (s->lines[i] > 1) return true;
-  return false;
-}
-
 static double iteration_cycles(const TileSearch *s, const Tile *tile, double vectors,
                                const double rows[2]) {
   const CostModel *c = s->costs;
@@ -103,7 +98,8 @@ static double iteration_cycles(const TileSearch *s, const Tile *tile, double vec
   if (s->tests_rows[1] && rows[1] > 1) cycles *= c->condition_factor;
   double chains = MAX_OF(products, s->hiding_chains);
   cycles = MAX_OF(cycles, s->latency) + c->chain_cycles / (chains * chains);
-  return cycles * s->share + c->far_cycles * s->far_reads;
+  double far = s->far_reads + s->lost_lines * rows[0] * rows[1];
+  return cycles * s->share + c->far_cycles * far;
 }
 
 // The stride along an axis in bytes; the stride within a block when the axis is blocked.
@@ -178,6 +174,27 @@ static double count_far_reads(const TileSearch *s, const Tile *tile) {
     if (!packed) count += s->far[i] / s->taps[i];
   }
   return count;
+}
+
+// The cache lines that each row of a tile reads again from beyond the first cache in a step of the
+// reduction, where windows along the rows do not find them there. Elements along the rows that are
+// a multiple of a power of two apart share few cache sets, which the rows of one window outnumber.
+static double lines_lost(const TileSearch *s, const NestRead *read, int i, int axis) {
+  const HostMachine *machine = s->machine;
+  double line = (double)machine->line_bytes, taps = 1, others = 1;
+  int64_t step = axis < 0 ? 0 : step_along(s->context, s->nest, s->layouts, i, axis);
+  if (s->layouts->packed[i] || s->steps[i] != NEST_CONTIGUOUS || fabs((double)step) < line)
+    return 0;
+  for (int a = s->nest->spatial_count; a < s->nest->axis_count; a++) {
+    int moved_by = -1;
+    if (nest_window(s->nest, read, a, &moved_by) < 0) continue;
+    *(moved_by == axis ? &taps : &others) *= extent_of(s->nest, a);
+  }
+  double sets = (double)s->costs->set_bytes / line;
+  int64_t shared = gcd_of(step, s->costs->set_bytes);
+  if (shared > machine->line_bytes) sets = (double)(s->costs->set_bytes / shared);
+  double needed = others * extent_of(s->nest, axis);
+  return taps > 1 && others > 1 && needed > sets * machine->l1_ways ? 1 / taps : 0;
 }
 
 typedef struct TileCut { // an axis cut into tiles: `count` whole ones and a last one of `rest`
@@ -315,11 +332,13 @@ static int registers_needed(const TileSearch *s, const Tile *tile) {
 // Sets the first order in which the tile fits the registers; false when there is none. Rows may run
 // inside of vectors that windows run along, since loads that cross lines then are made once.
 static bool fits_registers(const TileSearch *s, Tile *tile) {
-  bool inside = has_windows(s) && !tile->turned && !tile->flat;
+  bool inside = s->windows && !tile->turned && !tile->flat;
+  tile->order = TILE_VECTORS_INSIDE;
+  if (!inside) return registers_needed(s, tile) <= s->machine->vector_registers;
   for (int order = TILE_VECTORS_INSIDE; order <= TILE_INNER_INSIDE; order++) {
     tile->order = (TileOrder)order;
     int rows = order == TILE_INNER_INSIDE;
-    if (order != TILE_VECTORS_INSIDE && (!inside || tile->rows[rows] == 1)) continue;
+    if (order != TILE_VECTORS_INSIDE && tile->rows[rows] == 1) continue;
     if (registers_needed(s, tile) <= s->machine->vector_registers) return true;
   }
   return false;
@@ -551,11 +570,13 @@ static void set_rows(TileSearch *s, Tile *tile) {
     }
   }
   s->broadcasts = broadcasts_rows(s);
-  bool windows = has_windows(s);
-  s->tests_rows[0] = windows ? has_borders(nest, tile->row_axis[0]) : nest->conditional;
-  s->tests_rows[1] = windows && has_borders(nest, tile->row_axis[1]);
+  s->tests_rows[0] = s->windows ? has_borders(nest, tile->row_axis[0]) : nest->conditional;
+  s->tests_rows[1] = s->windows && has_borders(nest, tile->row_axis[1]);
   tile->flat = !tile->turned && rows_fuse(s, tile->row_axis[0], tile->row_axis[1]);
   s->far_reads = count_far_reads(s, tile);
+  s->lost_lines = 0;
+  for (int i = 0; i < nest->read_count; i++)
+    s->lost_lines += lines_lost(s, &nest->reads[i], i, tile->row_axis[1]);
 }
 
 // Does the tile have the rows of one store? They are a part of a block of the output.
@@ -589,7 +610,7 @@ static void try_rows(TileSearch *s, Tile tile) {
   int64_t most_vectors = ceil_div(nest->axes[tile.vector_axis].extent, tile.lanes);
   for (tile.vectors = 1; tile.vectors <= MIN_OF(most_vectors, s->costs->most_tile_vectors);
        tile.vectors++) {
-    if (!tile.padded && most_vectors % tile.vectors && !has_windows(s)) continue;
+    if (!tile.padded && most_vectors % tile.vectors && !s->windows) continue;
     if (s->panel && s->panel % tile.vectors) continue;
     if (tile.vectors % s->written && s->written % tile.vectors) continue;
     if (s->group % (tile.vectors * tile.lanes)) continue;
@@ -620,6 +641,7 @@ static double taps_along(const TileSearch *s, const NestRead *read, int axis) {
 static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   if (nest->axes[axis].extent < 2) return false;
+  s->windows = false;
   for (int i = 0; i < nest->read_count; i++) {
     bool packed = s->layouts->packed[i] && nest_dimension_of(nest, &nest->reads[i], axis) >= 0;
     s->steps[i] =
@@ -630,6 +652,7 @@ static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
     double crossing = MIN_OF(bytes / (double)s->machine->line_bytes, 1);
     s->taps[i] = packed ? 1 : taps_along(s, &nest->reads[i], axis);
     s->lines[i] = 1 + crossing * (s->taps[i] - 1) / s->taps[i];
+    s->windows |= s->taps[i] > 1;
     bool window = s->reductions <= s->costs->largest_window;
     s->strides[i] =
         packed || !window ? 0 : nest_stride(&nest->reads[i], s->layouts->reads[i], axis);
@@ -715,7 +738,7 @@ static bool set_vectors(TileSearch *s, Tile *tile) {
   // Only the last vector of a row of windows has lanes that are left out.
   int64_t extent = s->nest->axes[axis].extent, block = lanes * s->written;
   tile->turned = !output_contiguous(s, axis, lanes);
-  bool whole = tile->turned || s->written > 1 || extent < lanes || !has_windows(s);
+  bool whole = tile->turned || s->written > 1 || extent < lanes || !s->windows;
   if (tile->padded ? ceil_div(extent, lanes) * lanes < block : whole && extent % block)
     return false;
   s->group = values_in_group(s, axis);

@@ -191,6 +191,14 @@ def test_columns_in_vectors_cost_more_at_borders():
     assert columns > 1.3 * blocks
 
 
+def test_windows_over_few_cache_sets_cost_lost_lines():
+    """Columns of 384 channels are 1536 bytes apart, and share eight sets of the first cache; the
+    windows of a row do not stay there. Those of 392 are in all sets."""
+    few, all_sets = (convolution_price("NHWC", channels, channels, 14, taps=7, group=channels) / channels
+                     for channels in (384, 392))
+    assert few > 1.3 * all_sets
+
+
 def test_a_stride_reads_only_a_part():
     """Rows and columns that a stride leaves out are not read from memory."""
     left_out = convolution_price("NHWC", 4096, 64, 14, strides=[2, 2])
