@@ -214,6 +214,31 @@ def _span(tensor):
     return first, last + item
 
 
+MOST_CHECKED = 64  # kinds of arguments that a function keeps
+
+
+class _Checked:
+    """The result of checking arguments, for others of the same types, shapes and strides: the model, the
+    tensors but for their addresses, and the bytes that each takes before and after its address."""
+
+    def __init__(self, model, inputs, outputs, tensors, keep):
+        self.model, self.inputs, self.outputs = model, inputs, outputs
+        self.ins, self.outs = _array_of(tensors, inputs), _array_of(tensors, outputs)
+        addresses = [int(ffi.cast("uintptr_t", tensor.data)) for tensor in tensors]
+        self.spans = [(low - address, high - address)
+                      for address, (low, high) in zip(addresses, map(_span, tensors))]
+        self._keep = [one for one in keep if not isinstance(one, np.ndarray)]  # shapes and strides
+
+    @staticmethod
+    def at(addresses, numbers, known):
+        """Tensors like the known ones, with other addresses."""
+        array = ffi.new("PleatTensor[]", len(numbers))
+        ffi.memmove(array, known, len(numbers) * ffi.sizeof("PleatTensor"))
+        for i, number in enumerate(numbers):
+            array[i].data = ffi.cast("void *", addresses[number])
+        return array
+
+
 def _type_text(element):
     code = DLPACK_CODES.get(element.code, f"type {element.code} of ")
     lanes = f"x{element.lanes}" if element.lanes > 1 else ""
@@ -281,7 +306,8 @@ class Function:
 
     def __init__(self, name, parameters, compiled, at_once=True, result=None):
         self.name, self.parameters, self.result = name, parameters, result
-        self._compile, self._models, self._numbers = compiled, {}, []
+        self._compile, self._models, self._numbers, self._checked = compiled, {}, [], {}
+        self._takes_arrays = result is None and all(p.shape is not None and p.offset == 0 for p in parameters)
         if at_once and not any(isinstance(size, str) for p in parameters
                    for size in (*(p.shape or ()), *(p.strides or ()), p.offset)):
             self._model({})
@@ -323,8 +349,7 @@ class Function:
                 raise type(error)(f"{self.name}: argument '{parameter.name}' {error}") from None
         return tensors, sizes
 
-    def _check_outputs(self, values, tensors, outputs):
-        spans = [_span(tensor) for tensor in tensors]
+    def _check_outputs(self, values, spans, outputs):
         for i in outputs:
             for other in range(len(spans)):
                 if other != i and spans[i][0] < spans[other][1] and spans[other][0] < spans[i][1]:
@@ -338,6 +363,10 @@ class Function:
     def _bind(self, values):
         """A function of no arguments that runs the program and gives its value, and what its memory
         belongs to."""
+        kinds = self._kinds(values)
+        checked = self._checked.get(kinds) if kinds else None
+        if checked:
+            return self._bind_checked(values, checked)
         keep = []
         tensors, sizes = self._arguments(values, keep)
         model, (inputs, outputs) = self._model(sizes, values)
@@ -345,18 +374,50 @@ class Function:
         if value is not None:
             values = *values, value
             tensors.append(_tensor_of(Parameter("result", value.dtype.name, value.shape), value, keep))
-        self._check_outputs(values, tensors, outputs)
+        self._check_outputs(values, [_span(tensor) for tensor in tensors], outputs)
         ins, outs = _array_of(tensors, inputs), _array_of(tensors, outputs)
-        messages = ffi.new("PleatMessages **")
+        if kinds:
+            if len(self._checked) >= MOST_CHECKED:
+                self._checked.clear()
+            self._checked[kinds] = _Checked(model, inputs, outputs, tensors, keep)
+        return self._runner(model, ins, outs, value), keep + [model]
+
+    def _kinds(self, values):
+        """The types, shapes, strides and devices of arrays of NumPy, on which all checks but those of
+        addresses depend; None for other arguments."""
+        if not self._takes_arrays:
+            return None
+        kinds = []
+        for value in values:
+            if type(value) is np.ndarray:
+                device = 1
+            elif type(value) is nd.Tensor:
+                device = value.device.device_type
+            else:
+                return None
+            kinds.append((value.dtype, value.shape, value.strides, device))
+        return tuple(kinds)
+
+    def _bind_checked(self, values, checked):
+        addresses = [value.__array_interface__["data"][0] for value in values]
+        spans = [(address + low, address + high) for address, (low, high) in zip(addresses, checked.spans)]
+        self._check_outputs(values, spans, checked.outputs)
+        ins = checked.at(addresses, checked.inputs, checked.ins)
+        outs = checked.at(addresses, checked.outputs, checked.outs)
+        return self._runner(checked.model, ins, outs, None), [values, checked]
+
+    def _runner(self, model, ins, outs, value):
+        """A function that runs the model and gives the value that it stored in `value`."""
+        messages, in_count, out_count = ffi.new("PleatMessages **"), len(ins), len(outs)
 
         def run():
-            status = model._run(ins, len(inputs), outs, len(outputs), messages)
+            status = model._run(ins, in_count, outs, out_count, messages)
             try:
                 check_status(status, messages, model._pool)
             except PleatError as error:
                 raise _of_kind(located(error, model._program) if model._program else error) from None
             return self._value(value)
-        return run, keep + [model]
+        return run
 
     def _memory_of_result(self):
         from pleat.model import dtype_of

@@ -269,6 +269,34 @@ def test_memory_that_overlaps_is_refused(adding):
     adding(both[:0], both[:0], 1)
 
 
+@pytest.mark.parametrize("most", [2, 64])
+def test_arguments_of_kinds_that_were_checked(most, monkeypatch):
+    """Calls with arrays of the same types, shapes and strides are bound to their own memory, and what
+    depends on it is checked each time; other kinds are checked whole."""
+    monkeypatch.setattr(pleat.runtime, "MOST_CHECKED", most)
+    run = pleat.build(product("m", 3, 2), cache=False)
+    for seed in range(3):
+        for m in (4, 5, 4):
+            random = np.random.default_rng(seed)
+            a, b = random.random((m, 2), "float32"), random.random((2, 3), "float32")
+            c, turned = np.zeros((m, 3), "float32"), np.zeros((3, m), "float32").T
+            run(a, b, c)
+            run(pleat.nd.array(a), b, turned)
+            assert np.allclose(c, a @ b) and np.array_equal(c, turned)
+    memory = np.zeros(8 + 12, "float32")
+    run(memory[:8].reshape(4, 2), np.ones((2, 3), "float32"), memory[8:].reshape(4, 3))
+    a, b, c = np.ones((4, 2), "float32"), np.ones((2, 3), "float32"), np.zeros((4, 3), "float32")
+    with pytest.raises(ValueError, match="of argument 'C', .* overlaps that of 'A'"):
+        run(memory[2:10].reshape(4, 2), b, memory[8:].reshape(4, 3))
+    c.flags.writeable = False
+    with pytest.raises(ValueError, match="argument 'C' is read-only"):
+        run(a, b, c)
+    for kind, given in ((TypeError, (a, b.astype("float64"), c)), (ValueError, (a, b, c[:, :2])),
+                        (ValueError, (a[:3], b, c)), (TypeError, (a, b))):
+        with pytest.raises(kind):
+            run(*given)
+
+
 @I.ir_module
 class Two:
     @T.prim_func
