@@ -176,20 +176,27 @@ static double count_far_reads(const TileSearch *s, const Tile *tile) {
   return count;
 }
 
+// The taps of the windows of a read that move with the axis, and in *others those of all others.
+static double taps_along(const TileSearch *s, const NestRead *read, int axis, double *others) {
+  double taps = 1;
+  *others = 1;
+  for (int a = s->nest->spatial_count; a < s->nest->axis_count; a++) {
+    int moved_by = -1;
+    if (nest_window(s->nest, read, a, &moved_by) < 0) continue;
+    *(moved_by == axis ? &taps : others) *= extent_of(s->nest, a);
+  }
+  return taps;
+}
+
 // The cache lines that each row of a tile reads again from beyond the first cache in a step of the
 // reduction, where windows along the rows do not find them there. Elements along the rows that are
 // a multiple of a power of two apart share few cache sets, which the rows of one window outnumber.
 static double lines_lost(const TileSearch *s, const NestRead *read, int i, int axis) {
   const HostMachine *machine = s->machine;
-  double line = (double)machine->line_bytes, taps = 1, others = 1;
+  double line = (double)machine->line_bytes, others, taps = taps_along(s, read, axis, &others);
   int64_t step = axis < 0 ? 0 : step_along(s->context, s->nest, s->layouts, i, axis);
   if (s->layouts->packed[i] || s->steps[i] != NEST_CONTIGUOUS || fabs((double)step) < line)
     return 0;
-  for (int a = s->nest->spatial_count; a < s->nest->axis_count; a++) {
-    int moved_by = -1;
-    if (nest_window(s->nest, read, a, &moved_by) < 0) continue;
-    *(moved_by == axis ? &taps : &others) *= extent_of(s->nest, a);
-  }
   double sets = (double)s->costs->set_bytes / line;
   int64_t shared = gcd_of(step, s->costs->set_bytes);
   if (shared > machine->line_bytes) sets = (double)(s->costs->set_bytes / shared);
@@ -334,14 +341,13 @@ static int registers_needed(const TileSearch *s, const Tile *tile) {
 static bool fits_registers(const TileSearch *s, Tile *tile) {
   bool inside = s->windows && !tile->turned && !tile->flat;
   tile->order = TILE_VECTORS_INSIDE;
-  if (!inside) return registers_needed(s, tile) <= s->machine->vector_registers;
-  for (int order = TILE_VECTORS_INSIDE; order <= TILE_INNER_INSIDE; order++) {
-    tile->order = (TileOrder)order;
-    int rows = order == TILE_INNER_INSIDE;
-    if (order != TILE_VECTORS_INSIDE && tile->rows[rows] == 1) continue;
-    if (registers_needed(s, tile) <= s->machine->vector_registers) return true;
+  bool fits = registers_needed(s, tile) <= s->machine->vector_registers;
+  for (int r = 0; r < 2 && inside && !fits; r++) {
+    if (tile->rows[r] == 1) continue;
+    tile->order = r ? TILE_INNER_INSIDE : TILE_OUTER_INSIDE;
+    fits = registers_needed(s, tile) <= s->machine->vector_registers;
   }
-  return false;
+  return fits;
 }
 
 // How often a panel of read `i`, which moves with the vector axis, is read. It is read once if it
@@ -545,18 +551,6 @@ static bool has_borders(const Nest *nest, int axis) {
   return false;
 }
 
-// The number of values along an axis that read the same, being of one group; 0: the read moves with
-// each value, or with none.
-static int64_t group_along(const NestRead *read, int axis) {
-  int64_t group = 0;
-  for (int d = 0; d < read->buffer->rank; d++) {
-    if (read->linear[d] && read->coefficient[d][axis]) return 0;
-    bool grouped = read->group_size[d] > 1 && read->group_axis[d] == axis;
-    if (grouped) group = gcd_of(group, read->group_size[d]);
-  }
-  return group;
-}
-
 // Sets the members of the search that depend on the tile's row axes.
 static void set_rows(TileSearch *s, Tile *tile) {
   const Nest *nest = s->nest;
@@ -564,9 +558,10 @@ static void set_rows(TileSearch *s, Tile *tile) {
     int axis = tile->row_axis[r];
     s->row_group[r] = 0;
     for (int i = 0; i < nest->read_count; i++) {
-      int64_t group = axis < 0 ? 0 : group_along(&nest->reads[i], axis);
-      if (group) s->row_group[r] = gcd_of(s->row_group[r], group);
-      s->depends[i][r] = axis >= 0 && !group && s->moves[i][axis];
+      s->depends[i][r] = axis >= 0 && s->moves[i][axis];
+      if (!s->depends[i][r] || s->repeats[i][axis] == 1) continue;
+      s->row_group[r] = gcd_of(s->row_group[r], (int64_t)s->repeats[i][axis]);
+      s->depends[i][r] = false; // all rows are of one group
     }
   }
   s->broadcasts = broadcasts_rows(s);
@@ -628,16 +623,6 @@ static void try_rows(TileSearch *s, Tile tile) {
   }
 }
 
-// The taps of windows along the vector axis.
-static double taps_along(const TileSearch *s, const NestRead *read, int axis) {
-  double taps = 1;
-  for (int a = s->nest->spatial_count; a < s->nest->axis_count; a++)
-    for (int d = 0; d < read->buffer->rank; d++)
-      if (read->linear[d] && read->coefficient[d][axis] && read->coefficient[d][a])
-        taps *= extent_of(s->nest, a);
-  return taps;
-}
-
 static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   if (nest->axes[axis].extent < 2) return false;
@@ -650,7 +635,8 @@ static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
     // Windows begin at any element, and a load that crosses the end of a line takes as long as two.
     double bytes = (double)lanes * dtype_bytes(nest->reads[i].buffer->type);
     double crossing = MIN_OF(bytes / (double)s->machine->line_bytes, 1);
-    s->taps[i] = packed ? 1 : taps_along(s, &nest->reads[i], axis);
+    double others, taps = taps_along(s, &nest->reads[i], axis, &others);
+    s->taps[i] = packed ? 1 : taps;
     s->lines[i] = 1 + crossing * (s->taps[i] - 1) / s->taps[i];
     s->windows |= s->taps[i] > 1;
     bool window = s->reductions <= s->costs->largest_window;
