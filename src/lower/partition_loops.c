@@ -729,40 +729,27 @@ static Stmt *choose_iteration(Partition *partition, const Stmt *loop, OneIterati
   return choose_range(partition, one);
 }
 
-// A loop of one iteration, whose number is not a constant; NULL when it is not cut.
-static Stmt *cut_one(Partition *partition, Stmt *loop) {
-  Context *context = partition->context;
-  OneIteration one = {.at = loop->as.loop.min};
-  int64_t *cuts = one.cuts;
-  if (!analyzer_const_bounds(partition->analyzer, loop->as.loop.min, &cuts[0], &cuts[3]) ||
-      cuts[0] >= cuts[3]++)
-    return NULL;
-  Map number = map_new(&context->arena); // passes before may have put it in the variable's place
-  map_put(&number, loop->as.loop.min, loop->as.loop.var);
-  Stmt *all = one.all =
-      lower_with_body(context, loop, decided(context, loop->as.loop.body, &number));
-  DType type = loop->as.loop.var->type;
-  all->as.loop.min = expr_int(context, type, cuts[0]);
-  all->as.loop.extent = expr_int(context, type, cuts[3] - cuts[0]);
-  all->as.loop.annotations = (Attrs){0};
-  return choose_iteration(partition, loop, &one);
-}
-
-// A choice between ranges of `number`, which is the variable of a loop or a digit of it.
-static Stmt *choose_number(Partition *partition, const Stmt *loop, Expr *number) {
+// A choice between ranges of `number`; NULL when there is none. The loop over all numbers has the
+// variable `var`, which its body uses in the place of the number.
+static Stmt *choose_number(Partition *partition, Stmt *loop, Expr *number, Expr *var) {
   Context *context = partition->context;
   OneIteration one = {.at = number};
   int64_t *cuts = one.cuts;
   if (!analyzer_const_bounds(partition->analyzer, number, &cuts[0], &cuts[3]) ||
       cuts[0] >= cuts[3]++)
     return NULL;
-  Expr *var = expr_var(context, loop->as.loop.var->as.var->name, number->type);
   Map numbers = map_new(&context->arena);
   map_put(&numbers, number, var);
   one.all = stmt_for(context, var, expr_int(context, var->type, cuts[0]),
                      expr_int(context, var->type, cuts[3] - cuts[0]), LOOP_SERIAL,
                      decided(context, loop->as.loop.body, &numbers));
   return choose_iteration(partition, loop, &one);
+}
+
+// A loop of one iteration, whose number is not a constant; NULL when it is not cut. Passes before
+// may have put the number in the variable's place.
+static Stmt *cut_one(Partition *partition, Stmt *loop) {
+  return choose_number(partition, loop, loop->as.loop.min, loop->as.loop.var);
 }
 
 typedef struct DigitSearch {
@@ -787,6 +774,8 @@ static bool find_digit(Visitor *visitor, Expr *e) {
 // code of the range of its number, or of its digit. NULL when it is not cut.
 static Stmt *cut_parallel(Partition *partition, const SplitSearch *search, Stmt *loop) {
   Stmt *body = NULL;
+  Expr *tried = NULL;
+  const Expr *var = loop->as.loop.var;
   int mark = analyzer_mark(partition->analyzer);
   analyzer_bind(partition->analyzer, loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent);
   for (int i = 0; i < search->atoms.count && !body; i++) {
@@ -794,7 +783,10 @@ static Stmt *cut_parallel(Partition *partition, const SplitSearch *search, Stmt 
     DigitSearch digit = {search->var, atom->base ? search->var : NULL};
     if (!atom->in_lanes) continue;
     if (!digit.found) visit_expr(&(Visitor){.env = &digit, .enter_expr = find_digit}, atom->rest);
-    if (digit.found) body = choose_number(partition, loop, digit.found);
+    if (!digit.found || digit.found == tried) continue;
+    tried = digit.found;
+    Expr *number = expr_var(partition->context, var->as.var->name, tried->type);
+    body = choose_number(partition, loop, tried, number);
   }
   analyzer_reset(partition->analyzer, mark);
   return body ? lower_with_body(partition->context, loop, body) : NULL;
