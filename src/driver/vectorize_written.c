@@ -8,6 +8,7 @@
 //     →  for k, j_0 in T.grid(4, 4): for j_1 in T.vectorized(16): …      in vectors of 16 elements
 //
 // Programs for devices, and blocks with conditions or calls of other functions, stay as they are.
+#include "autosched/nest.h"
 #include "driver/driver.h"
 #include "ir/intrinsic.h"
 #include "schedule/schedule.h"
@@ -76,7 +77,7 @@ static Stmt *innermost_serial(Schedule *schedule, BlockRef block) {
 
 // The lanes of a vector in which a loop of this extent is computed without a rest; 0: none.
 static int64_t lanes_for(const HostMachine *machine, DType type, int64_t extent) {
-  int64_t lanes = machine->vector_bytes / dtype_bytes(type);
+  int64_t lanes = machine_lanes(machine, type);
   if (lanes > 1 && extent % lanes == 0) return extent <= WHOLE_VECTORS * lanes ? extent : lanes;
   bool is_power = (extent & (extent - 1)) == 0;
   return extent < lanes && extent > 2 && is_power ? extent : 0;
