@@ -8,7 +8,8 @@ skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import te  # noqa: E402
 from pleat.tir.schedule import ScheduleError  # noqa: E402
-from test_te_schedule import check, doubled_text, relu, relu_of_product  # noqa: E402
+from test_te_double_buffers import doubled_text  # noqa: E402
+from test_te_schedule import check, relu, relu_of_product  # noqa: E402
 
 
 def two_stages(m, n):
