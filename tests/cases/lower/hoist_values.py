@@ -36,6 +36,19 @@ def conditions(X: T.Buffer((3,), "float32"), Y: T.Buffer((5, 3), "float32")):
                 T.if_then_else(n < 3, T.Let(p + q, where={p: X[n]}), q), where={q: X[2] * X[1]})
 
 
+# p leaves the loops and their conditions; what q reads is in bounds only where they hold.
+@T.prim_func
+def branches(X: T.Buffer((7,), "float32"), W: T.Buffer((3,), "float32"),
+             Y: T.Buffer((5, 3), "float32")):
+    for n in range(5):
+        for i in T.unroll(3):
+            if n * 2 + i < 7:
+                for k in T.unroll(2):
+                    if k < 1 or n < 2:
+                        Y[n, i] = T.Let(T.Let(p * q, where={q: X[n * 2] * W[i]}),
+                                        where={p: X[n + 2]})
+
+
 # Serial loops, loops of no iteration and loops of several statements keep their lets.
 @T.prim_func
 def others(X: T.Buffer((3,), "float32"), Y: T.Buffer((5,), "float32"),
