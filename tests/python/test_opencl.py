@@ -58,6 +58,35 @@ def g(A: T.Buffer((6,), "int32"), B: T.Buffer((6, 8), "uint8"), C: T.Buffer((6, 
     assert verified(tmp_path / "wide.py").count(" agrees with the interpreter") == 2
 
 
+UNSTORED = HEAD + """@T.prim_func
+def f(A: T.Buffer((6, 3, 4), "float32"), C: T.Buffer((6, 2), "float32")):
+    for b in T.thread_binding(6, "blockIdx.x"):
+        if b % 3 < 2:
+            C[b, 0:2] = A[b, 0, 0:2]
+        else:
+            with T.sblock("sums"):
+                L = T.alloc_buffer((4,), "float32", scope="local")
+                M = T.alloc_buffer((3, 4), "float32", scope="local")
+                few = T.Ramp(0, 1, 4) < T.Broadcast(2, 4)
+                L[0:4] = T.Select(few, T.Broadcast(T.float32(0), 4), L[0:4])
+                for k in range(3):
+                    L[0:4] = T.Select(few, L[0:4] + A[b, k, 0:4], L[0:4])
+                    M[k, 0:4] = T.Select(few, L[0:4], M[k, 0:4])
+                for k in range(3):
+                    L[0:4] = T.Select(few, L[0:4] + M[2 - k, 0:4], L[0:4])
+                C[b, 0:2] = T.max(L[0:2], T.Broadcast(T.float32(0), 2))
+"""
+
+
+def test_lanes_that_nothing_stores_have_contents(tmp_path):
+    """A function that gets a vector without contents makes a compiler leave out the branch around the call."""
+    (tmp_path / "unstored.py").write_text(UNSTORED)
+    assert " agrees with the interpreter" in verified(tmp_path / "unstored.py")
+    command.pleat("compile", tmp_path / "unstored.py", "--target", "opencl", "-o", tmp_path / "k.cl")
+    text = (tmp_path / "k.cl").read_text()
+    assert "f32x4 L = (f32x4)(0, 0, 0, 0);" in text and "float M[12] = {0};" in text
+
+
 # ---- Random programs -----------------------------------------------------------------------------
 
 EXTENTS = (1, 2, 3, 4, 5, 7, 11, 13)

@@ -81,7 +81,8 @@ struct CSpelling {
   const char *(*extreme)(CModule *module, DType type, bool least);
   // A call of a function of the C library, which is named as for float64.
   CValue (*call)(CEmit *emit, DType type, const char *function, const char *arguments);
-  bool calls_vectors; // `call` takes vectors
+  bool calls_vectors;  // `call` takes vectors
+  bool needs_contents; // no function may get a vector of which lanes were never stored
   // A not finite number.
   CValue (*special)(CEmit *emit, DType type, double value);
   // Consecutive elements, of which `first` is the first one, at this index.

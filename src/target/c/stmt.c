@@ -208,6 +208,82 @@ static bool is_register(const Stmt *s, int64_t count) {
   return count == 1 && !strcmp(s->as.allocate.var->as.var->scope, "local");
 }
 
+// How the first access below a statement uses a register.
+typedef enum FirstUse { USED_NOT, USED_STORED, USED_OTHERWISE } FirstUse;
+
+static FirstUse first_use(Context *context, Stmt *s, const Expr *var);
+
+static FirstUse first_after(Context *context, Expr *value, Stmt *s, const Expr *var) {
+  if (stmt_uses(stmt_evaluate(context, value), var)) return USED_OTHERWISE;
+  return s ? first_use(context, s, var) : USED_NOT;
+}
+
+static FirstUse first_of_branches(Context *context, const Stmt *s, const Expr *var) {
+  FirstUse then_use = first_after(context, s->as.branch.condition, s->as.branch.then_body, var);
+  Stmt *other = s->as.branch.else_body;
+  FirstUse else_use = other ? first_use(context, other, var) : USED_NOT;
+  return then_use == else_use ? then_use : USED_OTHERWISE;
+}
+
+static FirstUse first_in_loop(Context *context, const Stmt *s, const Expr *var) {
+  int64_t extent;
+  FirstUse use = first_after(context, s->as.loop.extent, s->as.loop.body, var);
+  bool runs = expr_as_int(s->as.loop.extent, &extent) && extent > 0;
+  return runs || use == USED_NOT ? use : USED_OTHERWISE;
+}
+
+// USED_STORED only where the store sets the whole register, whatever it held before.
+static FirstUse first_use(Context *context, Stmt *s, const Expr *var) {
+  FirstUse use = USED_NOT;
+  switch (s->kind) {
+  case STMT_STORE:
+    use = first_after(context, s->as.store.value, NULL, var);
+    return use == USED_NOT && s->as.store.buffer->data == var ? USED_STORED : use;
+  case STMT_SEQ:
+    for (int i = 0; i < s->as.seq.count && use == USED_NOT; i++)
+      use = first_use(context, s->as.seq.items[i], var);
+    return use;
+  case STMT_FOR: return first_in_loop(context, s, var);
+  case STMT_LET: return first_after(context, s->as.let.value, s->as.let.body, var);
+  case STMT_ALLOCATE: return first_use(context, s->as.allocate.body, var);
+  case STMT_DECL_BUFFER: return first_use(context, s->as.declare.body, var);
+  case STMT_IF: return first_of_branches(context, s, var);
+  default: return stmt_uses(s, var) ? USED_OTHERWISE : USED_NOT;
+  }
+}
+
+// A vector that is read before all of it is stored begins as 0. The lanes that nothing stores are
+// never used, but C leaves open what a program does that reads a variable without a value, and
+// compilers of OpenCL take it that no function gets such an argument.
+static const char *first_value(CEmit *emit, const Stmt *s) {
+  DType type = s->as.allocate.type;
+  const char *zeros[LOWER_MAX_LANES], *name = c_memory_type(emit->module, type);
+  if (type.lanes == 1 ||
+      first_use(emit->context, s->as.allocate.body, s->as.allocate.var) != USED_OTHERWISE)
+    return "";
+  for (int i = 0; i < type.lanes; i++) zeros[i] = "0";
+  return arena_printf(emit->arena, " = %s", c_list_of_lanes(emit, name, zeros, type.lanes).text);
+}
+
+typedef struct VectorLoads {
+  const Expr *var;
+  bool found;
+} VectorLoads;
+
+static bool find_vector_load(Visitor *visitor, Expr *e) {
+  VectorLoads *loads = visitor->env;
+  loads->found |= e->op == EXPR_LOAD && e->as.buffer->data == loads->var && e->type.lanes > 1;
+  return !loads->found;
+}
+
+// Vectors that are loaded from an array may have lanes that nothing stored.
+static bool array_is_cleared(const CEmit *emit, const Stmt *s) {
+  VectorLoads loads = {s->as.allocate.var, false};
+  Visitor visitor = {.env = &loads, .enter_expr = find_vector_load};
+  if (emit->module->spelling->needs_contents) visit_stmt(&visitor, s->as.allocate.body);
+  return loads.found;
+}
+
 static void emit_allocate(CEmit *emit, const Stmt *s) {
   int64_t count = 1, extent = 0;
   Expr *var = s->as.allocate.var;
@@ -219,11 +295,11 @@ static void emit_allocate(CEmit *emit, const Stmt *s) {
   const char *name = c_name(emit, var->as.var->name);
   DType type = s->as.allocate.type;
   if (is_register(s, count)) {
-    c_line(emit, "%s %s;", c_memory_type(emit->module, type), name);
+    c_line(emit, "%s %s%s;", c_memory_type(emit->module, type), name, first_value(emit, s));
     map_put(&emit->registers, var, name);
   } else {
-    c_line(emit, "_Alignas(%d) %s %s[%lld];", TENSOR_ALIGNMENT, c_memory_type(emit->module, type),
-           name, (long long)count);
+    c_line(emit, "_Alignas(%d) %s %s[%lld]%s;", TENSOR_ALIGNMENT, c_memory_type(emit->module, type),
+           name, (long long)count, array_is_cleared(emit, s) ? " = {0}" : "");
     map_put(&emit->vars, var, name);
     map_put(&emit->pointees, var, c_memory_type(emit->module, type));
   }

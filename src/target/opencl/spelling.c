@@ -170,6 +170,7 @@ static CValue special(CEmit *emit, DType type, double value) {
 
 static const CSpelling spelling = {
     DEVICE_SPELLING,
+    .needs_contents = true,
     .define_vector = define_vector,
     .list = list,
     .lane = lane,
