@@ -495,6 +495,10 @@ static int variable_at(const Block *block, const Expr *index) {
   return -1;
 }
 
+#define OTHER_WAY                                                                                  \
+  "\nmove the producers of '%s' to a loop of '%s' by compute_at; rolling_buffer then keeps what "  \
+  "iterations share"
+
 // An index (v // cut) % modulus for variable number `var` of a block; modulus 0: v // cut.
 typedef struct ReadDigit {
   int var;
@@ -552,9 +556,7 @@ static bool read_digit(Move *move, const Region *read, int d, ReadDigit *out) {
   if (!expr_is_int(read->extent[d], 1) || !digit_of(move->moved, read->min[d], out))
     return move_refuse(move, arena_printf(arena,
                                           "an iteration completes a part of axis %d of '%s', which "
-                                          "it does not read by one of its variables\nmove the "
-                                          "producers of '%s' to a loop of '%s' by compute_at; "
-                                          "rolling_buffer then keeps what iterations share",
+                                          "it does not read by one of its variables" OTHER_WAY,
                                           d, name, name, move->moved->name));
   if (block_reads_conditionally(move->moved, read->buffer))
     return move_refuse(move, arena_printf(arena,
@@ -691,6 +693,25 @@ static bool is_read_by_digits(Move *move, const Region *read, const bool *done) 
   return true;
 }
 
+// Finds the windows of the variables by which axes are read in windows, which are `done` then.
+static bool windows_of_axes(Move *move, const Region *read, const Region *written, bool *done,
+                            Window *windows) {
+  Arena *arena = &move->schedule->context->arena;
+  for (int d = 0; d < read->buffer->rank; d++) {
+    ReadDigit digit;
+    const char *why, *name = read->buffer->name;
+    if (done[d] || (expr_is_int(read->extent[d], 1) && digit_of(move->moved, read->min[d], &digit)))
+      continue;
+    done[d] = window_of_neighbours(move, read, written, d, windows, &why);
+    if (why)
+      return move_refuse(move, arena_printf(arena,
+                                            "an iteration completes a part of axis %d of '%s', of "
+                                            "which it reads other elements too, and %s" OTHER_WAY,
+                                            d, name, why, name, move->moved->name));
+  }
+  return true;
+}
+
 // The windows of the variables that read the written elements of one buffer. Digits that need
 // others to be fixed come after them.
 static bool windows_of_read(Move *move, const Region *read, const Region *written,
@@ -705,6 +726,7 @@ static bool windows_of_read(Move *move, const Region *read, const Region *writte
   }
   if (!is_read_by_digits(move, read, done) && windows_by_inverse(move, read, written, windows))
     return true;
+  if (!windows_of_axes(move, read, written, done, windows)) return false;
   for (int round = 0; round < read->buffer->rank; round++)
     for (int d = 0; d < read->buffer->rank; d++) {
       ReadDigit digit;

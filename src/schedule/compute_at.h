@@ -53,4 +53,12 @@ bool written_tile(Move *move, const Region *write, int d, Expr *v, WrittenTile *
 // below the loop. Refuses where none is read, or where the results are written at other indices.
 bool producer_windows(Move *move);
 
+// ---- read_windows.c ----------------------------------------------------------------------------
+
+// Finds the window of the variable by which the moved block, a consumer, reads several elements
+// along axis `d`, or another one than its own, below a loop that completes the written part. False
+// where it does not read so (*why is NULL), or for the reason *why.
+bool window_of_neighbours(Move *move, const Region *read, const Region *written, int d,
+                          Window *windows, const char **why);
+
 #endif

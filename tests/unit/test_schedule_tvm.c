@@ -498,6 +498,74 @@ static void test_moves_below_regrouped_axes(void **state) {
           "block 'C' cannot move under loop");
 }
 
+// B of 17 rows of 6, and C of windows of it; T is the type of the loops' extents.
+#define WINDOWS(T, EXTENTS, READ)                                                                  \
+  HEAD "def f(A: T.Buffer((17, 6), 'float32'), C: T.Buffer((" EXTENTS "), 'float32')):\n"          \
+       "    B = T.alloc_buffer((17, 6))\n"                                                         \
+       "    for i, j in T.grid(" T "(17), " T "(6)):\n"                                            \
+       "        with T.block('B'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            B[vi, vj] = A[vi, vj] + T.float32(1)\n"                                        \
+       "    for i, j in T.grid(" EXTENTS "):\n"                                                    \
+       "        with T.block('C'):\n"                                                              \
+       "            vi, vj = T.axis.remap('SS', [i, j])\n"                                         \
+       "            C[vi, vj] = " READ "\n"
+
+static const char window_sums[] =
+    HEAD "def f(A: T.Buffer((9, 8), 'float32'), C: T.Buffer((3, 7), 'float32')):\n"
+         "    B = T.alloc_buffer((9, 8))\n"
+         "    for i, j in T.grid(9, 8):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] + T.float32(1)\n"
+         "    for i, j, a, b in T.grid(3, 7, 3, 2):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj, va, vb = T.axis.remap('SSRR', [i, j, a, b])\n"
+         "            with T.init():\n"
+         "                C[vi, vj] = T.float32(0)\n"
+         "            C[vi, vj] = C[vi, vj] + B[vi * 2 + va + 1, vj + vb]\n";
+
+// A consumer of several elements beside one another runs where the last of them is stored.
+static void test_moved_windows(void **state) {
+  (void)state;
+  const char *outer = "i, j = sch.get_loops('B')\nsch.reverse_compute_at('C', i)";
+  const char *tiles = "i, j = sch.get_loops('B')\nx, y = sch.split(i, factors=[None, 4])\n"
+                      "u, v = sch.split(j, factors=[None, 3])\nsch.reorder(x, u, y, v)\n"
+                      "sch.reverse_compute_at('C', u)";
+  made_with(WINDOWS("T.int32", "15, 6", "B[vi, vj] * T.float32(2) + B[vi + 2, vj]"), outer,
+            "vi = T.axis.spatial(15, i - 2)");
+  made(WINDOWS("T.int64", "15, 5", "B[vi + 2, vj] - B[vi, vj + 1]"), tiles);
+  made_with(WINDOWS("T.int32", "16, 6", "B[vi + 1, vj]"), outer, "T.where(1 <= i)");
+  made(window_sums, "i, j = sch.get_loops('B')\nx, y = sch.split(i, factors=[None, 2])\n"
+                    "sch.reverse_compute_at('C', x)");
+  // Elements beyond the window are not needed, and none may be missing.
+  made(WINDOWS("T.int32", "11, 6", "B[vi, vj] + B[vi + 3, vj]"), outer);
+  refused(WINDOWS("T.int32", "17, 6", "B[vi, vj] + T.if_then_else(vi < 16, B[vi + 1, vj], 0.0)"),
+          outer, "the loop is not proved to complete all elements that it reads");
+  refused(WINDOWS("T.int32", "15, 6", "B[vi, vj] + B[16 - vi, vj]"), outer,
+          "which it does not read by one of its variables\nmove the producers of ");
+  refused(window_sums, outer, "not proved to be a multiple of the steps between what it reads");
+}
+
+// Elements of other iterations are read only where the loops that move the window run in order.
+static void test_windows_need_order(void **state) {
+  (void)state;
+#define PROGRAM WINDOWS("T.int32", "15, 6", "B[vi, vj] + B[vi + 2, vj]")
+#define AFTER(STEPS) "i, j = sch.get_loops('B')\n" STEPS "sch.reverse_compute_at('C', i)"
+  const char *order = "the iterations of loop 'i' do not run in order";
+  refused(PROGRAM, AFTER("sch.parallel(i)\n"), order);
+  refused(PROGRAM, AFTER("sch.bind(i, 'threadIdx.x')\n"), order);
+  refused(PROGRAM, AFTER("") "\nsch.parallel(i)", "not proved to be independent");
+  refused(PROGRAM, AFTER("") "\nsch.bind(i, 'blockIdx.x')", "'B'");
+  made(PROGRAM, "i, j = sch.get_loops('B')\nsch.reorder(j, i)\nsch.parallel(j)\n"
+                "sch.reverse_compute_at('C', i)");
+  made(WINDOWS("T.int32", "15, 6", "B[vi + 2, vj]"), AFTER("sch.parallel(i)\n"));
+  refused(PROGRAM, "i, j = sch.get_loops('B')\nf = sch.fuse(i, j)\nsch.reverse_compute_at('C', f)",
+          "loop 'i_j_fused' moves along axis 1 too");
+#undef PROGRAM
+#undef AFTER
+}
+
 // A block that states to read its own result still states it after steps, as in TVM.
 static void test_stated_reads_of_results(void **state) {
   (void)state;
@@ -545,6 +613,8 @@ int main(void) {
       cmocka_unit_test(test_intrinsics_with_simpler_indices),
       cmocka_unit_test(test_moved_parts_of_reductions),
       cmocka_unit_test(test_moves_below_regrouped_axes),
+      cmocka_unit_test(test_moved_windows),
+      cmocka_unit_test(test_windows_need_order),
       cmocka_unit_test(test_stated_reads_of_results),
       cmocka_unit_test(test_unit_axes_of_layouts),
   };
