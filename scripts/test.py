@@ -72,7 +72,8 @@ def run_unit(name, command, build, again=True):
 def run_units(arguments):
     """Runs one test on each processor at a time, the longest tests of the last run first."""
     chosen = [test for test in unit_tests(arguments.build)
-              if not arguments.wanted or any(part in test[0] for part in arguments.wanted)]
+              if not arguments.wanted or any(part.removeprefix("test_") in test[0]
+                                             for part in arguments.wanted)]
     times_file = arguments.build / "unit_seconds.json"
     seconds = json.loads(times_file.read_text()) if times_file.exists() else {}
     chosen.sort(key=lambda test: -seconds.get(test[0], FIRST))

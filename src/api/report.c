@@ -27,10 +27,8 @@ static bool no_such_tensor(PlanCall *call, const PlanReport *report) {
   const char **names = arena_array(&context->arena, const char *, stages->tensors.count);
   for (int i = 0; i < stages->tensors.count; i++)
     names[i] = plan_tensor_name(stages->tensors.items[i]);
-  const char *nearest = nearest_name(call->tensor, names, stages->tensors.count);
-  return field_error(context, "tensor", "the plan has no tensor '%s'%s%s%s", call->tensor,
-                     nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                     nearest ? "'?" : "");
+  const char *nearest = suggestion_of(&context->arena, call->tensor, names, stages->tensors.count);
+  return field_error(context, "tensor", "the plan has no tensor '%s'%s", call->tensor, nearest);
 }
 
 static bool take_plan(PlanCall *call, PlanReport *report) {

@@ -229,9 +229,8 @@ void module_put(Module *module, const ModuleFunc *func) {
 bool module_lacks(Context *context, const Module *module, const char *name) {
   const char **names = arena_array(&context->scratch, const char *, module->funcs.count);
   for (int i = 0; i < module->funcs.count; i++) names[i] = module->funcs.items[i].name;
-  const char *near = nearest_name(name, names, module->funcs.count);
-  return field_error(context, "function", "the module has no tensor program '%s'%s%s%s", name,
-                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  const char *near = suggestion_of(&context->arena, name, names, module->funcs.count);
+  return field_error(context, "function", "the module has no tensor program '%s'%s", name, near);
 }
 
 PrimFunc *module_prim(Context *context, const Module *module, const char *name) {

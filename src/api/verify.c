@@ -122,10 +122,8 @@ static bool check_names(VerifyCall *call, const char *field, const char *what,
     bool found = false;
     for (int i = 0; i < count; i++) found |= !strcmp(names[i], name);
     if (found) continue;
-    nearest = nearest_name(name, names, count);
-    return field_error(call->call.context, field, "there is no %s '%s'%s%s%s", what, name,
-                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : "");
+    nearest = suggestion_or_names(&call->call.context->arena, name, names, count);
+    return field_error(call->call.context, field, "there is no %s '%s'%s", what, name, nearest);
   }
   return true;
 }

@@ -412,6 +412,13 @@ static inline bool char_is_digit(char c) {
 
 // The nearest of `names` to `word` by edit distance, or NULL when none is close.
 const char *nearest_name(const char *word, const char *const *names, int count);
+// The end of a message about an unknown name: "; did you mean 'x'?" with the nearest of `names`, or
+// "" when none is close.
+const char *suggestion_of(Arena *arena, const char *word, const char *const *names, int count);
+// The same, but when none is close, the first of the names: "; there are 'a', 'b', …", "; there is
+// only 'a'" or "; there is none".
+const char *suggestion_or_names(Arena *arena, const char *word, const char *const *names,
+                                int count);
 
 // ---- Floats of 8 and 16 bits -----------------------------------------------------------------
 

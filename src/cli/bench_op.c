@@ -49,10 +49,9 @@ static bool find_row(OpText *t) {
     const char *full = op_at(i)->name;
     names[i] = strncmp(full, "nn.", 3) == 0 ? full + 3 : full;
   }
-  const char *nearest = nearest_name(name, names, op_count());
-  return diag_error_as(
-      context, DIAG_OPTION, (SourcePos){0}, "--op '%s': there is no operator '%s'%s%s%s", t->text,
-      name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+  const char *nearest = suggestion_of(&context->arena, name, names, op_count());
+  return diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                       "--op '%s': there is no operator '%s'%s", t->text, name, nearest);
 }
 
 static bool read_shape(OpText *t, const char *word) {

@@ -621,9 +621,9 @@ bool layout_show_known(LayoutView *view) {
   if (!wanted || find_row(wanted) || layout_spelling_find(wanted, &spelling)) return true;
   int count = 0;
   while ((names[count] = layout_show_name(count))) count++;
-  const char *near = nearest_name(wanted, names, count);
-  diag_error_as(context_of(view), DIAG_OPTION, (SourcePos){0}, "--show has no '%s'%s%s%s", wanted,
-                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  const char *near = suggestion_of(&context_of(view)->arena, wanted, names, count);
+  diag_error_as(context_of(view), DIAG_OPTION, (SourcePos){0}, "--show has no '%s'%s", wanted,
+                near);
   return diag_note(context_of(view), (SourcePos){0}, "'pleat layout -h' lists its values");
 }
 

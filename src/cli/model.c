@@ -299,7 +299,8 @@ GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options) {
 bool cli_check_pass(Cli *cli, const char *option, const char *name) {
   if (!name || strcmp(name, "all") == 0 || lower_pass_find(name)) return true;
   return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
-                       "%s: there is no pass '%s'; 'pleat opt --list' prints them", option, name);
+                       "%s: there is no pass '%s'%s\n'pleat opt --list' prints the passes", option,
+                       name, lower_pass_suggestion(cli->context, name));
 }
 
 typedef struct Shown {
@@ -399,14 +400,12 @@ Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name) {
 static bool unknown_input(Cli *cli, const char *given, const char *what, const char *const *names,
                           int count) {
   const char *word = str_intern_n(cli->context, given, strcspn(given, "="));
-  const char *nearest = nearest_name(word, names, count);
+  const char *nearest = suggestion_or_names(&cli->context->arena, word, names, count);
   if (!strchr(given, '='))
     return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
                          "--input %s: expected NAME=FILE.npy", given);
   return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
-                       "--input %s: the %s has no input '%s'%s%s%s", given, what, word,
-                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : "");
+                       "--input %s: the %s has no input '%s'%s", given, what, word, nearest);
 }
 
 bool cli_check_given(Cli *cli, const StringList *given, const char *what, const char *const *names,

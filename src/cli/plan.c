@@ -249,7 +249,7 @@ static int no_such_tensor(const View *v) {
   Array(const char *) names = {0};
   for (int i = 0; i < stages->tensors.count; i++)
     array_push(&context->arena, &names, plan_tensor_name(stages->tensors.items[i]));
-  const char *nearest = nearest_name(asked, names.items, names.count);
+  const char *nearest = suggestion_of(&context->arena, asked, names.items, names.count);
   if (node && node->input_count && node->inputs[0]) {
     const char *why = why_no_tensor(v, node);
     if (v->cli->json)
@@ -258,11 +258,9 @@ static int no_such_tensor(const View *v) {
     printf("%s  %s\n  %s\n", asked, value_type_text(context, node->outputs[0]), why);
     return STATUS_DONE;
   }
-  diag_error_as(
-      context, DIAG_OPTION, (SourcePos){0},
-      "--why %s: the model has no tensor of this name, and the plan has %d rewrite%s%s%s%s", asked,
-      v->report.rows.count, v->report.rows.count == 1 ? "" : "s", nearest ? "; did you mean '" : "",
-      nearest ? nearest : "", nearest ? "'?" : "");
+  diag_error_as(context, DIAG_OPTION, (SourcePos){0},
+                "--why %s: the model has no tensor of this name, and the plan has %d rewrite%s%s",
+                asked, v->report.rows.count, v->report.rows.count == 1 ? "" : "s", nearest);
   return STATUS_BAD;
 }
 
@@ -385,7 +383,8 @@ static bool check_options(Cli *cli, const PlanCommand *o) {
          cli_refuse(cli, &fusion, 1, "--json prints the same with and without it") &&
          cli_refuse(cli, &json, 1, "schedules and programs are printed as text") &&
          cli_refuse(cli, &kernel, 1,
-                    "say what to print of the kernel: --schedules, --programs or --print-ir-after");
+                    "say what to do with the kernel: --schedules, --programs, --print-ir-after or "
+                    "--verify-each");
 }
 
 static int run(Cli *cli, void *given) {

@@ -200,9 +200,8 @@ static bool unknown(const ConstraintReading *r, size_t length, const char *what,
                     const OperandNames *names) {
   Context *context = r->context;
   const char *word = str_intern_n(context, r->file->text, length);
-  const char *nearest = nearest_name(word, names->items, names->count);
-  return diag_error(context, pos_of(r, 0, length), "the model has no %s '%s'%s%s%s", what, word,
-                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+  return diag_error(context, pos_of(r, 0, length), "the model has no %s '%s'%s", what, word,
+                    suggestion_or_names(&context->arena, word, names->items, names->count));
 }
 
 static void add_node_names(const ConstraintReading *r, OperandNames *names) {

@@ -120,10 +120,9 @@ static bool no_such_name(SizeBinding *b, const GivenSizes *given) {
     array_push(&b->context->arena, &names, b->sizes.items[i].var->as.var->name);
   for (int i = 0; i < b->graph->param_count; i++)
     array_push(&b->context->arena, &names, b->graph->params[i]->name);
-  const char *nearest = nearest_name(given->name, names.items, names.count);
-  return refuse(b, "%s: '%s' has no size and no parameter of this name%s%s%s", given->source,
-                b->graph->name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                nearest ? "'?" : "");
+  const char *nearest = suggestion_of(&b->context->arena, given->name, names.items, names.count);
+  return refuse(b, "%s: '%s' has no size and no parameter of this name%s", given->source,
+                b->graph->name, nearest);
 }
 
 static bool take(SizeBinding *b, const GivenSizes *given) {

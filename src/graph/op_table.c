@@ -151,9 +151,8 @@ static bool refuse_unknown(OpCall *call) {
   int count = op_count();
   const char **names = arena_array(&call->context->arena, const char *, count);
   for (int i = 0; i < count; i++) names[i] = op_at(i)->name;
-  const char *nearest = nearest_name(call->node->op, names, count);
-  return op_error(call, "no such operator%s%s%s", nearest ? "; did you mean '" : "",
-                  nearest ? nearest : "", nearest ? "'?" : "");
+  const char *nearest = suggestion_of(&call->context->arena, call->node->op, names, count);
+  return op_error(call, "no such operator%s", nearest);
 }
 
 bool op_define(Context *context, Te *te, const Node *node, Buffer *const *inputs) {

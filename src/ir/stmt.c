@@ -37,9 +37,8 @@ static const char *const thread_axes[] = {
 const char *thread_axis_fault(Context *context, const char *thread) {
   for (int i = 0; i < COUNT_OF(thread_axes); i++)
     if (!strcmp(thread_axes[i], thread)) return NULL;
-  const char *near = nearest_name(thread, thread_axes, COUNT_OF(thread_axes));
-  return str_format(context, "'%s' is not a thread axis%s%s%s", thread,
-                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  const char *near = suggestion_of(&context->arena, thread, thread_axes, COUNT_OF(thread_axes));
+  return str_format(context, "'%s' is not a thread axis%s", thread, near);
 }
 
 bool loop_is_partitioned(const Stmt *loop) {

@@ -240,6 +240,8 @@ extern const LowerPass lower_separate_passes[]; // ends with a NULL name
 int lower_pass_index(const char *name);         // in lower_passes; -1 when there is none
 const LowerPass *lower_pass_at(int i); // of both tables, one after the other; NULL past the end
 const LowerPass *lower_pass_find(const char *name); // by its name or by one of its other names
+// The end of a message that there is no such pass: "; did you mean 'x'?", or "" when none is near.
+const char *lower_pass_suggestion(Context *context, const char *name);
 
 // An order of two passes on which the quality of the result depends.
 typedef struct LowerOrder {

@@ -402,17 +402,19 @@ PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *
   return func;
 }
 
+const char *lower_pass_suggestion(Context *context, const char *name) {
+  const char *names[2 * LOWER_MAX_PASSES + 1] = {"lower"};
+  int count = 1;
+  for (; lower_pass_at(count - 1); count++) names[count] = lower_pass_at(count - 1)->name;
+  return suggestion_of(&context->arena, name, names, count);
+}
+
 static const LowerPass *named_pass(Context *context, const char *name) {
   const LowerPass *pass = lower_pass_find(name);
-  if (pass) return pass;
-  const char *names[2 * LOWER_MAX_PASSES];
-  int count = 0;
-  for (; lower_pass_at(count); count++) names[count] = lower_pass_at(count)->name;
-  const char *nearest = nearest_name(name, names, count);
-  diag_error(context, (SourcePos){0},
-             "unknown pass '%s'%s%s%s\n'pleat opt --list' prints the passes", name,
-             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
-  return NULL;
+  if (!pass)
+    diag_error(context, (SourcePos){0}, "unknown pass '%s'%s\n'pleat opt --list' prints the passes",
+               name, lower_pass_suggestion(context, name));
+  return pass;
 }
 
 bool lower_add_calls(Context *context, const PassCall *call, PassCalls *calls) {

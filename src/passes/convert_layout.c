@@ -174,10 +174,8 @@ static bool check_operators(Context *context, const PyNode *dict) {
     for (int k = 0; !known && k < count; k++) known = pass_names_op(text, names[k]);
     if (known) continue;
     const char *dot = strncmp(text, "relax.", 6) == 0 ? text + 6 : text;
-    const char *nearest = nearest_name(dot, names, count);
-    return diag_error(context, dict->items[i]->pos, "there is no operator '%s'%s%s%s", text,
-                      nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                      nearest ? "'?" : "");
+    const char *nearest = suggestion_of(&context->arena, dot, names, count);
+    return diag_error(context, dict->items[i]->pos, "there is no operator '%s'%s", text, nearest);
   }
   return true;
 }

@@ -206,12 +206,11 @@ static bool refuse_unused(const Planner *p, const TuningRecord *record) {
     const char *name = planner_stage_name(p->stages->stages.items[i]);
     if (name) array_push(&p->context->arena, &names, name);
   }
-  const char *nearest = nearest_name(record->first, names.items, names.count);
+  const char *nearest = suggestion_of(&p->context->arena, record->first, names.items, names.count);
   return diag_error_as(p->context, DIAG_OPTION, record->pos,
-                       "no kernel begins with an operator '%s'%s%s%s\n'plan --fusion' lists the "
+                       "no kernel begins with an operator '%s'%s\n'plan --fusion' lists the "
                        "kernels, by the names of their first operators",
-                       record->first, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : "");
+                       record->first, nearest);
 }
 
 bool planner_find_tuned(Planner *p) {

@@ -24,9 +24,8 @@ bool schedule_check_scope(Schedule *schedule, const Stmt *at, const char *scope)
                                        "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator"};
   for (int i = 0; i < COUNT_OF(scopes); i++)
     if (strcmp(scope, scopes[i]) == 0) return true;
-  const char *near = nearest_name(scope, scopes, COUNT_OF(scopes));
-  return schedule_refuse(schedule, at->pos, "'%s' is not a memory scope%s%s%s", scope,
-                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  const char *near = suggestion_of(&schedule->context->arena, scope, scopes, COUNT_OF(scopes));
+  return schedule_refuse(schedule, at->pos, "'%s' is not a memory scope%s", scope, near);
 }
 
 Buffer *schedule_buffer_of(Schedule *schedule, const Stmt *at, bool write, int64_t index) {

@@ -307,9 +307,8 @@ static bool check_keywords(Replay *replay, const PyNode *node, const StepInfo *i
     bool known = keyword->kind != PY_KEYWORD;
     for (int k = 0; k < count; k++) known |= !known && strcmp(names[k], keyword->text) == 0;
     if (known) continue;
-    const char *near = nearest_name(keyword->text, names, count);
-    return COMPLAIN(replay, keyword, "%s has no argument '%s'%s%s%s", info->name, keyword->text,
-                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    const char *near = suggestion_of(&replay->context->arena, keyword->text, names, count);
+    return COMPLAIN(replay, keyword, "%s has no argument '%s'%s", info->name, keyword->text, near);
   }
   return true;
 }
@@ -347,9 +346,8 @@ static const StepInfo *find_step(Replay *replay, const PyNode *node, Str name) {
     names[i] = step_table[i].name;
     if (strcmp(names[i], name) == 0) return &step_table[i];
   }
-  const char *near = nearest_name(name, names, STEP_COUNT);
-  COMPLAIN(replay, node, "there is no step '%s'%s%s%s", name, near ? "; did you mean '" : "",
-           near ? near : "", near ? "'?" : "");
+  const char *near = suggestion_of(&replay->context->arena, name, names, STEP_COUNT);
+  COMPLAIN(replay, node, "there is no step '%s'%s", name, near);
   return NULL;
 }
 

@@ -339,12 +339,13 @@ static bool refuse_unknown(Schedule *schedule, Str name) {
   PtrArray names = {0};
   for (int i = 0; i < schedule->intrinsics.count; i++)
     array_push(&schedule->context->arena, &names, (void *)schedule->intrinsics.entries[i].key);
-  const char *near = nearest_name(name, (const char *const *)names.items, names.count);
+  const char *near =
+      suggestion_of(&schedule->context->arena, name, (const char *const *)names.items, names.count);
   return schedule_refuse(
       schedule, schedule->func->pos,
-      "there is no tensor intrinsic '%s'%s%s%s\nregister it, or put its functions '%s_desc' and "
+      "there is no tensor intrinsic '%s'%s\nregister it, or put its functions '%s_desc' and "
       "'%s_impl' into the module",
-      name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", name, name);
+      name, near, name, name);
 }
 
 // NULL after a refusal.

@@ -111,10 +111,11 @@ static void collect_names(Arena *arena, Stmt *s, PtrArray *names) {
     array_push(arena, names, (void *)blocks.items[i]->as.block->name);
 }
 
-static const char *name_near(Schedule *schedule, const char *name) {
+static const char *block_suggestion(Schedule *schedule, const char *name) {
   PtrArray names = {0};
   collect_names(&schedule->context->scratch, schedule->func->body, &names);
-  return nearest_name(name, (const char *const *)names.items, names.count);
+  return suggestion_of(&schedule->context->arena, name, (const char *const *)names.items,
+                       names.count);
 }
 
 bool schedule_find_block(Schedule *schedule, BlockRef block, Path *out) {
@@ -127,9 +128,8 @@ bool schedule_find_block(Schedule *schedule, BlockRef block, Path *out) {
                            "several blocks of the function are named '%s'\n"
                            "the schedule numbers them: the first one is '%s'",
                            block, first);
-  const char *near = name_near(schedule, block);
-  return schedule_refuse(schedule, pos, "the function has no block '%s'%s%s%s", block,
-                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  return schedule_refuse(schedule, pos, "the function has no block '%s'%s", block,
+                         block_suggestion(schedule, block));
 }
 
 bool schedule_find_loop(Schedule *schedule, LoopRef loop, Path *out) {

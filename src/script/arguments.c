@@ -25,8 +25,7 @@ static const char *suggestion(Context *context, const char *word, const Paramete
                               int count) {
   const char *names[PY_MOST_ARGUMENTS];
   for (int i = 0; i < count; i++) names[i] = parameters[i].name;
-  const char *near = nearest_name(word, names, count);
-  return near ? str_format(context, "; did you mean '%s'?", near) : "";
+  return suggestion_of(&context->arena, word, names, count);
 }
 
 static bool take_keyword(Context *context, const PyNode *argument, const Parameter *parameters,

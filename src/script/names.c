@@ -106,8 +106,7 @@ void parser_reset(Parser *parser, int mark) {
 
 const char *parser_suggestion(Parser *parser, const char *word, const char *const *names,
                               int count) {
-  const char *near = nearest_name(word, names, count);
-  return near ? str_format(parser->context, "; did you mean '%s'?", near) : "";
+  return suggestion_of(&parser->context->arena, word, names, count);
 }
 
 static const char *parser_suggest_bound(Parser *parser, const char *word) {

@@ -257,6 +257,24 @@ static void test_nearest_name(void **state) {
   assert_null(nearest_name("zzzzz", names, 3));
 }
 
+static void test_suggestions(void **state) {
+  (void)state;
+  static const char *const names[] = {"a1", "a2", "a1", "a3", "a4", "a5", "a6", "a7", "a8", "a9"};
+  Context *context = context_new();
+  assert_string_equal(suggestion_of(&context->arena, "a11", names, 3), "; did you mean 'a1'?");
+  assert_string_equal(suggestion_of(&context->arena, "zzz", names, 3), "");
+  assert_string_equal(suggestion_or_names(&context->arena, "a11", names, 3),
+                      "; did you mean 'a1'?");
+  assert_string_equal(suggestion_or_names(&context->arena, "zzz", names, 0), "; there is none");
+  assert_string_equal(suggestion_or_names(&context->arena, "zzz", names, 1),
+                      "; there is only 'a1'");
+  assert_string_equal(suggestion_or_names(&context->arena, "zzz", names, 3),
+                      "; there are 'a1', 'a2'");
+  assert_string_equal(suggestion_or_names(&context->arena, "zzz", names, COUNT_OF(names)),
+                      "; there are 'a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8', …");
+  context_free(context);
+}
+
 static void test_small_floats_round_trip(void **state) {
   (void)state;
   const FloatFormat formats[] = {FLOAT_FORMAT_16,   FLOAT_FORMAT_BF16,      FLOAT_FORMAT_E4M3,
@@ -361,6 +379,7 @@ int main(void) {
       cmocka_unit_test(test_formats_are_those_of_c),
       cmocka_unit_test(test_long_texts_are_whole),
       cmocka_unit_test(test_nearest_name),
+      cmocka_unit_test(test_suggestions),
       cmocka_unit_test(test_small_floats_round_trip),
       cmocka_unit_test(test_powers_of_two),
       cmocka_unit_test(test_small_floats_round_to_even),

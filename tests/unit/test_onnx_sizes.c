@@ -234,8 +234,8 @@ static const Refused refused[] = {
     {ONE("batchx3"), {.dims = "bacht=2"}, "there is no such free dimension; did you mean 'batch'?"},
     {ONE("batchxrows"),
      {.dims = "q=2"},
-     "a size is given for 'q', but there is no such free dimension; the model has 'batch', 'rows'"},
-    {ONE("2x3"), {.dims = "q=2"}, "there is no such free dimension; the model has none"},
+     "a size is given for 'q', but there is no such free dimension; there are 'batch', 'rows'"},
+    {ONE("2x3"), {.dims = "q=2"}, "there is no such free dimension; there is none"},
     {"in x float 2x3; node Relu r x y; out y float 2xM",
      {.dims = "M=3"},
      "a size is given for 'M', which is a dimension of outputs alone: it follows from the sizes "

@@ -481,7 +481,7 @@ static void test_wrong_inputs_in_each_position(void **state) {
     refused(f, &options, "processor's memory");
     f->tensors[i] = right;
     f->inputs[i].name = "b";
-    refused(f, &options, "there is no such input; the model has 'a', 'c'");
+    refused(f, &options, "there is no such input; there are 'a', 'c'");
     f->inputs[i].name = NULL;
     refused(f, &options, "has no name");
     f->inputs[i].name = i ? "c" : "a";

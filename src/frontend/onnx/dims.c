@@ -157,29 +157,11 @@ static bool is_among(const OnnxNames *names, Str name) {
   return false;
 }
 
-// "; did you mean 'x'?" with the nearest of the names, otherwise the first of them: "; the model
-// has 'N', 'M'".
-static const char *instead(Importer *importer, Str name, const OnnxNames *names) {
-  enum { SHOWN = 8 };
-  Arena *arena = &importer->context->arena;
-  const char *near = nearest_name(name, names->items, names->count);
-  if (near) return arena_printf(arena, "; did you mean '%s'?", near);
-  if (!names->count) return "; the model has none";
-  Text text = text_new(arena);
-  OnnxNames shown = {0};
-  for (int i = 0; i < names->count && shown.count < SHOWN; i++) {
-    if (is_among(&shown, names->items[i])) continue;
-    text_printf(&text, "%s '%s'", shown.count ? "," : "; the model has", names->items[i]);
-    array_push(arena, &shown, names->items[i]);
-  }
-  return text_string(&text);
-}
-
 static void refuse_unknown(Importer *importer, const char *what, const char *of, Str name,
                            const OnnxNames *names) {
   diag_error(importer->context, importer_pos(importer, NULL),
              "%s is given for '%s', but there is no such %s%s", what, name, of,
-             instead(importer, name, names));
+             suggestion_or_names(&importer->context->arena, name, names->items, names->count));
 }
 
 // ---- Sizes from the options ---------------------------------------------------------------------

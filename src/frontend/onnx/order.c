@@ -103,8 +103,7 @@ static const char *suggestion(const NodeOrder *order, Str name) {
   for (int k = 0; k < COUNT_OF(known); k++)
     for (int i = 0; i < known[k]->count; i++)
       array_push(arena, &names, (const char *)(uintptr_t)known[k]->entries[i].key);
-  const char *nearest = nearest_name(name, names.items, names.count);
-  return nearest ? arena_printf(arena, "; did you mean '%s'?", nearest) : "";
+  return suggestion_of(arena, name, names.items, names.count);
 }
 
 static void check_input(NodeOrder *order, OnnxNode *node, Str name) {
