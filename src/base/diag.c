@@ -133,13 +133,37 @@ static void print_place(const Diag *diag, Text *out) {
   text_puts(out, " ");
 }
 
-// The line of source that holds the position, its number, and carets below the range.
+static bool begins_character(char c) {
+  return (c & 0xc0) != 0x80; // in UTF-8, the other bytes of a character are 10xxxxxx
+}
+
+// Prints spaces as wide as a part of a line. Tabs stay, so that what follows is below its text.
+static void pad_like(const char *text, int size, Text *out) {
+  for (int i = 0; i < size; i++)
+    if (begins_character(text[i])) text_pad(out, text[i] == '\t' ? '\t' : ' ', 1);
+}
+
+// The line of source that holds the position, its number, and carets below the range. A long line
+// is cut around the position.
 static void print_excerpt(const Diag *diag, Text *out) {
+  enum { MOST_BEFORE = 80, MOST_AFTER = 120 };
   DiagPlace place = diag_place(diag);
   if (!place.source) return;
-  text_printf(out, "%5d | %.*s\n      | ", place.line, place.source_size, place.source);
-  for (int i = 0; i < place.column - 1; i++) text_pad(out, place.source[i] == '\t' ? '\t' : ' ', 1);
-  text_pad(out, '^', place.width);
+  int at = place.column - 1, from = 0, to = place.source_size;
+  if (to > MOST_BEFORE + MOST_AFTER) {
+    from = MAX_OF(0, at - MOST_BEFORE);
+    to = MIN_OF(to, at + MOST_AFTER);
+  }
+  while (from > 0 && !begins_character(place.source[from])) from--;
+  while (to < place.source_size && !begins_character(place.source[to])) to++;
+  const char *cut = from ? "…" : "";
+  text_printf(out, "%5d | %s%.*s%s\n      | %s", place.line, cut, to - from, place.source + from,
+              to < place.source_size ? "…" : "", from ? " " : "");
+  pad_like(place.source + from, at - from, out);
+  int width = 0;
+  for (int i = at; i < MIN_OF(at + place.width, to); i++)
+    width += begins_character(place.source[i]);
+  text_pad(out, '^', MAX_OF(1, width));
   text_puts(out, "\n");
 }
 

@@ -114,6 +114,29 @@ static void test_diagnostic_shows_the_line(void **state) {
   context_free(context);
 }
 
+// A long line is cut around the position, and a character of several bytes takes one column.
+static void test_diagnostic_cuts_a_long_line(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Text source = text_new(&context->arena);
+  for (int i = 0; i < 150; i++) text_puts(&source, i == 149 ? "\t" : "é");
+  text_puts(&source, "äöü");
+  for (int i = 0; i < 150; i++) text_puts(&source, "z");
+  SourceFile *file = source_file_new(context, "k", source.data, source.size);
+  diag_error(context, (SourcePos){file, 299, 305, NULL}, "bad");
+  Text text = text_new(&context->scratch), expected = text_new(&context->scratch);
+  diag_print(&context->diags.items[0], &text);
+  text_puts(&expected, "k:1:300: error: bad\n    1 | …");
+  for (int i = 0; i < 40; i++) text_puts(&expected, "é");
+  text_puts(&expected, "\täöü");
+  for (int i = 0; i < 114; i++) text_puts(&expected, "z");
+  text_puts(&expected, "…\n      |  ");
+  for (int i = 0; i < 40; i++) text_puts(&expected, " ");
+  text_puts(&expected, "\t^^^\n");
+  assert_string_equal(text_string(&text), text_string(&expected));
+  context_free(context);
+}
+
 static void allocate_much(void *arg) {
   Context *context = arg;
   for (int i = 0; i < 100; i++) arena_alloc(&context->arena, 1 << 16);
@@ -371,6 +394,7 @@ int main(void) {
       cmocka_unit_test(test_strings_are_interned),
       cmocka_unit_test(test_floored_division),
       cmocka_unit_test(test_diagnostic_shows_the_line),
+      cmocka_unit_test(test_diagnostic_cuts_a_long_line),
       cmocka_unit_test(test_failures_return_to_the_edge),
       cmocka_unit_test(test_failures_discard_scopes),
       cmocka_unit_test(test_reset_gives_zeroed_memory),
