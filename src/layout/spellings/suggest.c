@@ -65,6 +65,11 @@ static int letters_to_try(const LayoutSource *source, char *letters) {
 static void try_letters(SuggestionSearch *s) {
   char letters[64];
   int count = letters_to_try(s->source, letters);
+  bool size = s->to > s->from && isdigit((unsigned char)s->source->text[s->to - 1]);
+  for (int i = 0; size && i < count; i++) {
+    const char letter[2] = {letters[i], 0};
+    try_edit(s, s->to, 0, letter);
+  }
   for (size_t at = s->from; at < s->to; at++) {
     unsigned char c = (unsigned char)s->source->text[at];
     const char swapped[2] = {(char)(islower(c) ? toupper(c) : tolower(c)), 0};
@@ -91,7 +96,7 @@ static void try_closing(SuggestionSearch *s) {
 }
 
 static void try_insertions(SuggestionSearch *s) {
-  static const char *const tokens[] = {")", "]", "}", ">", ",", "=", ":", "(", "[", "->", "/"};
+  static const char *const tokens[] = {")", "]", "}", ",", ">", "=", ":", "(", "[", "->", "/"};
   size_t positions[] = {s->from, s->to};
   for (int i = 0; i < COUNT_OF(positions); i++)
     for (int j = 0; j < COUNT_OF(tokens); j++) try_edit(s, positions[i], 0, tokens[j]);
@@ -104,7 +109,7 @@ static void try_deletions(SuggestionSearch *s) {
   for (size_t at = s->from; at-- > before;) try_edit(s, at, s->from - at, "");
 }
 
-// Edits of names: another letter, or a size for a block that has none.
+// Edits of names: another letter, a letter for a block size, or a size for a block's letter.
 static void try_names(SuggestionSearch *s) {
   const char *text = s->source->text;
   try_letters(s);
