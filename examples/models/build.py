@@ -4,7 +4,7 @@
 
   build.py --list                        their names
   build.py resnet50 out.onnx             25.6 M weights, 1x3x224x224 to 1x1000
-  build.py bert small.onnx --small       all operators, but narrow and short, for tests
+  build.py bert_base small.onnx --small  all operators, but narrow and short, for tests
   build.py resnet50 tiny.onnx --small --scale 2   half as many channels again, smaller images
 
 Topology and sizes are those of the papers that convolutional.py and sequences.py name. Equal

@@ -113,6 +113,8 @@ def _array_of(value):
 
 
 def _shapes_text(shapes):
+    if shapes and not hasattr(shapes, "items"):
+        raise TypeError(f"expected shapes by name, such as {{'x': (1, 3)}}, not {shapes!r}")
     for name, shape in (shapes or {}).items():
         extents = [shape] if isinstance(shape, (int, np.integer)) else shape
         word = isinstance(shape, str)
@@ -128,6 +130,8 @@ def _spelling(layout):
 
 def _layouts_text(layouts):
     """Texts "NAME=LAYOUT", or "NAME:OPERAND=LAYOUT,…" for a dictionary by operand."""
+    if layouts and not hasattr(layouts, "items"):
+        raise TypeError(f"expected layouts by name, such as {{'x': 'NHWC'}}, not {layouts!r}")
     for name, layout in (layouts or {}).items():
         if hasattr(layout, "items"):
             yield f"{name}:" + ",".join(f"{operand}={_spelling(one)}"
@@ -292,9 +296,10 @@ class _Runner:
     def run(self, inputs, outputs=None):
         """Runs the model and returns the outputs as a list.
 
-        `inputs` is a dictionary by name or a sequence of arrays. `outputs`, if present, are arrays
-        to write to, one for each output, which must overlap neither each other nor the inputs. A list
-        of arrays is passed as a sequence, whose tensors are separate inputs of the compiled model."""
+        `inputs` is a dictionary by name, a sequence of arrays, or the array of the only input.
+        `outputs`, if present, are arrays to write to, one for each output, which must overlap neither
+        each other nor the inputs. A list of arrays is passed as a sequence, whose tensors are separate
+        inputs of the compiled model."""
         inputs = self._by_name(inputs)
         if outputs is None:
             outputs = self._updated(inputs)
@@ -326,7 +331,8 @@ class _Runner:
     def _by_name(self, inputs):
         """The inputs as a dictionary, with one entry for each tensor of a sequence."""
         if not isinstance(inputs, dict):
-            inputs = list(inputs)
+            only = len(self.inputs) == 1 and hasattr(inputs, "shape")
+            inputs = [inputs] if only else list(inputs)
             if len(inputs) != len(self.inputs):
                 raise TypeError(f"the model has {len(self.inputs)} inputs, not {len(inputs)}")
             inputs = {argument.name: array for argument, array in zip(self.inputs, inputs)}
@@ -355,7 +361,8 @@ class _Runner:
     @staticmethod
     def _input(argument, inputs):
         if argument.name not in inputs:
-            raise TypeError(f"input '{argument.name}' {_shape_text(argument.shape)} is missing")
+            given = f"; given are {', '.join(map(str, inputs))}" if inputs else ""
+            raise TypeError(f"input '{argument.name}' {_shape_text(argument.shape)} is missing{given}")
         value = inputs[argument.name]
         if (type(value) is np.ndarray and value.dtype == argument.dtype
                 and value.shape == argument.shape and value.flags.c_contiguous
@@ -604,8 +611,8 @@ class Model(_Runner):
         """Compares what this model computes with the definitions of its operators, with other
         inputs than `inputs` random; see pleat.verify."""
         model, options = self._again()
-        if inputs is not None and not isinstance(inputs, dict):
-            inputs = {argument.name: array for argument, array in zip(self.inputs, inputs)}
+        if inputs is not None:
+            inputs = self._by_name(inputs)
         options.update((name, how.pop(name)) for name in ("log", "progress") if name in how)
         return verify(model, inputs, **how, **options)
 
@@ -740,6 +747,8 @@ def plan_tensor(model, tensor, **options):
 
 def _named_tensors(values, keep):
     """PleatNamedTensors of a dictionary; the memory to which they point is added to `keep`."""
+    if values is not None and not hasattr(values, "items"):
+        raise TypeError(f"expected arrays by name, such as {{'x': array}}, not {type(values).__name__}")
     arrays = {key: np.asarray(_array_of(array), order="C")
               for name, value in (values or {}).items()
               for key, array in flattened(name, value).items()}

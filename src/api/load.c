@@ -131,12 +131,26 @@ static GraphFunc *import(RequestCall *call, OnnxBinding *known) {
   return result->graph;
 }
 
-static const void *known_bytes(const RequestCall *call, const OnnxBinding *known, const Value *v) {
-  for (size_t i = 0; i < call->request.known_count; i++)
-    if (strcmp(known[i].name, v->name) == 0 &&
-        (int64_t)known[i].data->bytes == value_static_bytes(v))
-      return known[i].data->data;
-  return NULL;
+static bool known_fits(const ConstData *data, const Value *v) {
+  bool fits = dtype_equal(data->type, v->type) && data->rank == v->rank;
+  int64_t extent;
+  for (int i = 0; fits && i < v->rank; i++)
+    fits = !expr_as_int(v->shape[i], &extent) || extent == data->shape[i];
+  return fits;
+}
+
+// Finds the known contents of an input, or NULL. False with a diagnostic when they do not fit it.
+static bool find_known(const RequestCall *call, const OnnxBinding *known, const Value *v,
+                       const void **contents) {
+  for (size_t i = 0; i < call->request.known_count; i++) {
+    const ConstData *data = known[i].data;
+    if (strcmp(known[i].name, v->name) != 0) continue;
+    if (!known_fits(data, v))
+      return field_error(call->context, "known", "the value of '%s' is not of the input's type, %s",
+                         v->name, value_type_text(call->context, v));
+    if ((int64_t)data->bytes == value_static_bytes(v)) *contents = data->data;
+  }
+  return true;
 }
 
 static bool load_graph(RequestCall *call) {
@@ -147,7 +161,7 @@ static bool load_graph(RequestCall *call) {
   call->graph = graph;
   call->known = arena_array(arena, const void *, graph->param_count);
   for (int i = 0; i < graph->param_count; i++)
-    call->known[i] = known_bytes(call, known, graph->params[i]);
+    if (!find_known(call, known, graph->params[i], &call->known[i])) return false;
   return true;
 }
 #else

@@ -363,4 +363,6 @@ def test_library_with_known_values(tmp_path, monkeypatch):
             assert np.array_equal(compiled(x, np.array(shape)), x.reshape(shape))
             with pytest.raises(library.PleatError, match="other values"):
                 compiled(x, np.array((6, 2)))
+    with pytest.raises(library.PleatError, match="no such input; did you mean 'shape'"):
+        library.compile(model, known={"shap": np.array((3, 4))})
     assert len(entries(tmp_path / "cache", "model")) == 2

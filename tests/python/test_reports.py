@@ -50,7 +50,7 @@ def test_a_lookup_moves_the_rows_that_it_reads(tmp_path):
 
 
 def test_a_profile_is_a_table(model, image):
-    profile = model.profile([image], repeat=3)
+    profile = model.profile(image, repeat=3)  # the array of the only input
     check_profile(profile, 3)
     lines = str(profile).splitlines()
     assert lines[0].split()[:3] == ["#", "kernel", "time"]
@@ -103,7 +103,7 @@ def test_a_model_is_verified(model, image):
     assert result.outputs[0].shape == model.outputs[0].shape
     assert "agrees=True" in repr(result) and "\n" not in repr(result)
     assert model.verify({"image": image}, definitions=True).reference == "the definitions"
-    assert model.verify([image], atol=1e-4).tolerance == "within 0.0001 absolute"
+    assert model.verify(image, atol=1e-4).tolerance == "within 0.0001 absolute"
 
 
 def test_a_difference_is_located(model):
@@ -183,6 +183,16 @@ def test_wrong_verifications_are_refused(model, image, tmp_path):
         model.verify([image[:, :, 1:]])
     with pytest.raises(pleat.PleatError, match="no such input"):
         model.verify({"picture": image})
+    with pytest.raises(TypeError, match="expected arrays by name"):
+        pleat.verify(DIGITS, image)
+    with pytest.raises(TypeError, match="'image' .* is missing; given are picture"):
+        model(picture=image)
+    with pytest.raises(TypeError, match="expected layouts by name"):
+        pleat.compile(DIGITS, input_layouts="NHWC")
+    with pytest.raises(pleat.PleatError, match="'image' is not of the input's type, float32"):
+        pleat.compile(DIGITS, known={"image": image.astype("float64")})
+    with pytest.raises(TypeError, match="expected shapes by name"):
+        pleat.compile(DIGITS, shapes=(1, 1, 8, 8))
     model.save(tmp_path / "digits.pleat")
     with pytest.raises(pleat.PleatError, match="was loaded"):
         pleat.load(tmp_path / "digits.pleat").verify()

@@ -319,14 +319,27 @@ static void take_shapes(Importer *importer) {
   for (int i = 0; i < sizes.count; i++) check_size(importer, &sizes.items[i]);
 }
 
-// Reports arrays that are given for names which the model does not have.
+// Reports a name for which the caller gives an array, and which is not that of an input.
+static void check_input_name(Importer *importer, const char *what, const char *given,
+                             const OnnxNames *inputs) {
+  Str name = str_intern(importer->context, given);
+  if (!is_among(inputs, name) && !is_list_given(importer, name, "1"))
+    refuse_unknown(importer, what, "input", name, inputs);
+}
+
+static bool has_array(const OnnxOptions *options, const char *name) {
+  for (int i = 0; i < options->array_count; i++)
+    if (strcmp(options->arrays[i].name, name) == 0) return true;
+  return false;
+}
+
 static void check_arrays(Importer *importer, const DimNames *names) {
   const OnnxOptions *options = importer->options;
-  for (int i = 0; i < options->array_count; i++) {
-    Str name = str_intern(importer->context, options->arrays[i].name);
-    if (is_among(&names->inputs, name) || is_list_given(importer, name, "1")) continue;
-    refuse_unknown(importer, "an array", "input", name, &names->inputs);
-  }
+  for (int i = 0; i < options->array_count; i++)
+    check_input_name(importer, "an array", options->arrays[i].name, &names->inputs);
+  for (int i = 0; i < options->value_count; i++)
+    if (!has_array(options, options->values[i].name))
+      check_input_name(importer, "a known value", options->values[i].name, &names->inputs);
 }
 
 void importer_dims(Importer *importer) {
