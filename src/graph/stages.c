@@ -5,6 +5,7 @@
 
 #include "graph/call_program.h"
 #include "graph/opaque.h"
+#include "graph/shared_definitions.h"
 
 StageTensor *stage_tensor_new(StageGraph *s, Buffer *buffer) {
   StageTensor *tensor = arena_new(&s->context->arena, StageTensor);
@@ -109,6 +110,7 @@ void stage_graph_reread(StageGraph *s, Stage *stage) {
 typedef struct Building {
   StageGraph *stages;
   Te *te;
+  SharedDefinitions definitions;
   Map tensors; // Value* -> StageTensor*
 } Building;
 
@@ -132,15 +134,22 @@ static void add_stage(Building *b, TeStage *te, const Node *node) {
   array_push(arena, &b->stages->stages, stage);
 }
 
+static bool define_node(Building *b, const Node *node, Buffer *const *inputs) {
+  Context *context = b->stages->context;
+  switch (node->kind) {
+  case NODE_CALL_TIR: return call_define(context, b->te, node, inputs);
+  case NODE_OPAQUE: return opaque_define(context, b->te, node, inputs);
+  default: return shared_definitions_define(&b->definitions, node, inputs);
+  }
+}
+
 static bool add_node(Building *b, const Node *node) {
   Context *context = b->stages->context;
   Buffer **inputs = arena_array(&context->arena, Buffer *, node->input_count);
   for (int i = 0; i < node->input_count; i++)
     if (node->inputs[i]) inputs[i] = value_tensor(b, node->inputs[i])->buffer;
   int first_stage = b->te->stages.count, first_output = b->te->outputs.count;
-  static bool (*const define[])(Context *, Te *, const Node *, Buffer *const *) = {
-      [NODE_OP] = op_define, [NODE_CALL_TIR] = call_define, [NODE_OPAQUE] = opaque_define};
-  if (!define[node->kind](context, b->te, node, inputs)) return false;
+  if (!define_node(b, node, inputs)) return false;
   for (int i = first_stage; i < b->te->stages.count; i++)
     add_stage(b, b->te->stages.items[i], node);
   for (int i = 0; i < node->output_count; i++) {
@@ -174,7 +183,8 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
   s->context = context;
   s->graph = graph;
   s->by_buffer = map_for(&context->arena, graph->nodes.count);
-  Building b = {s, te_new(context), map_for(&context->arena, graph->nodes.count)};
+  Te *te = te_new(context);
+  Building b = {s, te, shared_definitions_new(te), map_for(&context->arena, graph->nodes.count)};
   for (int i = 0; i < graph->param_count; i++) {
     StageTensor *tensor = value_tensor(&b, graph->params[i]);
     tensor->input = i;
@@ -390,10 +400,44 @@ Str stage_block_name(Context *context, const Stage *stage) {
   return str_intern(context, dot ? dot + 1 : op);
 }
 
-static TeStage *renamed(Context *context, const Stage *stage) {
-  TeStage *te = arena_copy(&context->arena, stage->te, sizeof *te);
-  te->name = stage_block_name(context, stage);
-  return te;
+static bool has_axis(const TeStage *stage, const Expr *var) {
+  for (int i = 0; i < stage->axis_count + stage->reduce_count; i++)
+    if (stage->axes[i].var == var) return true;
+  return false;
+}
+
+static bool shares_axes(const Te *te, const TeStage *stage) {
+  for (int i = 0; i < te->stages.count; i++)
+    for (int a = 0; a < stage->axis_count + stage->reduce_count; a++)
+      if (has_axis(te->stages.items[i], stage->axes[a].var)) return true;
+  return false;
+}
+
+// Gives the stage axes with variables of their own.
+static void renew_axes(Context *context, TeStage *stage) {
+  int count = stage->axis_count + stage->reduce_count;
+  Map vars = map_new(&context->scratch);
+  BlockVar *axes = arena_copy(&context->arena, stage->axes, sizeof *axes * (size_t)count);
+  Expr **indices = arena_array(&context->arena, Expr *, stage->axis_count);
+  for (int i = 0; i < count; i++) {
+    Expr *old = axes[i].var;
+    axes[i].var = expr_var(context, old->as.var->name, old->type);
+    map_put(&vars, old, axes[i].var);
+  }
+  for (int i = 0; i < stage->axis_count; i++)
+    indices[i] = substitute_expr(context, stage->indices[i], &vars);
+  stage->axes = axes;
+  stage->indices = indices;
+  stage->init = substitute_expr(context, stage->init, &vars);
+  stage->value = substitute_expr(context, stage->value, &vars);
+}
+
+// The stages of equal operators share their axes, but the blocks of one program do not.
+static void add_renamed(Te *te, const Stage *stage) {
+  TeStage *renamed = arena_copy(&te->context->arena, stage->te, sizeof *renamed);
+  renamed->name = stage_block_name(te->context, stage);
+  if (shares_axes(te, renamed)) renew_axes(te->context, renamed);
+  array_push(&te->context->arena, &te->stages, renamed);
 }
 
 // The tensors of a stage that runs a whole program.
@@ -455,10 +499,8 @@ PrimFunc *stages_prim_func(StageGraph *s, Stage *const *items, int count, const 
   for (int i = 0; i + 1 < params.count; i++)
     array_push(&context->arena, &te->inputs, params.items[i]->buffer);
   for (int i = 0; i < count; i++) {
-    for (int k = 0; k < items[i]->member_count; k++)
-      array_push(&context->arena, &te->stages, renamed(context, items[i]->members[k]));
-    if (!items[i]->member_count)
-      array_push(&context->arena, &te->stages, renamed(context, items[i]));
+    for (int k = 0; k < items[i]->member_count; k++) add_renamed(te, items[i]->members[k]);
+    if (!items[i]->member_count) add_renamed(te, items[i]);
   }
   array_push(&context->arena, &te->outputs, array_last(&params)->buffer);
   return te_prim_func(te, name);
