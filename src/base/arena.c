@@ -121,6 +121,24 @@ void arena_reset(Arena *arena, ArenaMark mark) {
   ASAN_POISON_MEMORY_REGION(arena->chunk->data + mark.used, arena->chunk->size - mark.used);
 }
 
+ObjectPool object_pool_of_size(Arena *arena, size_t size) {
+  return (ObjectPool){arena, (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, NULL, 0, 0};
+}
+
+// The blocks double, so that few objects take little memory.
+void *object_pool_take(ObjectPool *pool) {
+  enum { FIRST_BLOCK = 8, LARGEST_BLOCK = 1024 };
+  if (!pool->left) {
+    pool->block = MIN_OF(MAX_OF(pool->block * 2, FIRST_BLOCK), LARGEST_BLOCK);
+    pool->left = pool->block;
+    pool->next = arena_take(pool->arena, pool->size * (size_t)pool->block);
+  }
+  void *object = memset(pool->next, 0, pool->size);
+  pool->next += pool->size;
+  pool->left--;
+  return object;
+}
+
 void *arena_copy(Arena *arena, const void *data, size_t size) {
   void *copy = arena_take(arena, size);
   return size ? memcpy(copy, data, size) : copy;

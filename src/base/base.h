@@ -86,6 +86,20 @@ char *arena_vprintf(Arena *arena, const char *format, va_list args);
 #define arena_new(arena, Type) ((Type *)arena_alloc((arena), sizeof(Type)))
 #define arena_array(arena, Type, n) ((Type *)arena_alloc((arena), sizeof(Type) * (size_t)(n)))
 
+// ---- Pool: many objects of one type ----------------------------------------------------------
+
+// Objects of one type are one behind another in memory, in blocks, so that a walk over all of them
+// reads memory in its order, whatever else is allocated between them.
+typedef struct ObjectPool {
+  Arena *arena;
+  size_t size; // of an object, a multiple of 16
+  char *next;
+  int left, block; // the objects that the last block has left, and had
+} ObjectPool;
+ObjectPool object_pool_of_size(Arena *arena, size_t size);
+#define object_pool_new(arena, Type) object_pool_of_size((arena), sizeof(Type))
+void *object_pool_take(ObjectPool *pool); // zeroed
+
 // ---- Array: `Array(int) xs = {0}; array_push(arena, &xs, 3); xs.items[0]; xs.count` ----------
 
 #define Array(Type)                                                                                \

@@ -101,10 +101,11 @@ static bool define(SharedDefinitions *shared, const Node *node, Buffer *const *i
   return true;
 }
 
-static Buffer *output_like(Context *context, const Buffer *like, Str name) {
-  Buffer *output = buffer_copy(context, like);
+static Buffer *output_like(Te *te, const Buffer *like, Str name) {
+  Buffer *output = memcpy(object_pool_take(&te->buffer_pool), like, sizeof *like);
+  output->id = context_next_id(te->context);
   output->name = name;
-  output->data = expr_data_var(context, name, dtype_lanes(like->type, 1), like->scope);
+  output->data = expr_data_var(te->context, name, dtype_lanes(like->type, 1), like->scope);
   return output;
 }
 
@@ -112,9 +113,9 @@ static void add_stage_like(SharedDefinitions *shared, Rewriter *rewriter, const 
                            const Definition *from, const Node *node) {
   Context *context = shared->te->context;
   const char *suffix = like->name + strlen(from->node->name);
-  TeStage *stage = arena_copy(&context->arena, like, sizeof *stage);
+  TeStage *stage = memcpy(object_pool_take(&shared->te->stage_pool), like, sizeof *stage);
   stage->name = *suffix ? str_format(context, "%s%s", node->name, suffix) : node->name;
-  stage->output = output_like(context, like->output, stage->name);
+  stage->output = output_like(shared->te, like->output, stage->name);
   map_put(&rewriter->buffers, like->output, stage->output);
   stage->init = rewrite_expr(rewriter, like->init);
   stage->value = rewrite_expr(rewriter, like->value);

@@ -8,7 +8,7 @@
 #include "graph/shared_definitions.h"
 
 StageTensor *stage_tensor_new(StageGraph *s, Buffer *buffer) {
-  StageTensor *tensor = arena_new(&s->context->arena, StageTensor);
+  StageTensor *tensor = object_pool_take(&s->tensor_pool);
   *tensor = (StageTensor){.buffer = buffer, .input = -1, .index = s->tensors.count};
   array_push(&s->context->arena, &s->tensors, tensor);
   map_put(&s->by_buffer, buffer, tensor);
@@ -127,7 +127,7 @@ static StageTensor *value_tensor(Building *b, Value *value) {
 
 static void add_stage(Building *b, TeStage *te, const Node *node) {
   Arena *arena = &b->stages->context->arena;
-  Stage *stage = arena_new(arena, Stage);
+  Stage *stage = object_pool_take(&b->stages->stage_pool);
   *stage = (Stage){.te = te, .node = node, .output = stage_tensor_new(b->stages, te->output)};
   stage->output->producer = stage;
   array_push(arena, &stage->parts, ((StagePart){node, te}));
@@ -182,6 +182,8 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
   StageGraph *s = arena_new(&context->arena, StageGraph);
   s->context = context;
   s->graph = graph;
+  s->stage_pool = object_pool_new(&context->arena, Stage);
+  s->tensor_pool = object_pool_new(&context->arena, StageTensor);
   s->by_buffer = map_for(&context->arena, graph->nodes.count);
   Te *te = te_new(context);
   Building b = {s, te, shared_definitions_new(te), map_for(&context->arena, graph->nodes.count)};
@@ -201,7 +203,7 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
 // ---- Stages in the place of another, and other ways to compute an output
 
 static Stage *stage_of(StageGraph *s, TeStage *te, const Stage *from) {
-  Stage *stage = arena_new(&s->context->arena, Stage);
+  Stage *stage = object_pool_take(&s->stage_pool);
   *stage = (Stage){.te = te, .node = from->node};
   stage->output = stage_tensor_of(s, te->output);
   if (!stage->output) stage->output = stage_tensor_new(s, te->output);

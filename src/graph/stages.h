@@ -96,6 +96,7 @@ typedef struct StageGraph {
   unsigned decided;         // those that were made somewhere
   bool arithmetic;          // DECISION_ARITHMETIC makes a difference
   Map by_buffer;            // Buffer* -> StageTensor*
+  ObjectPool stage_pool, tensor_pool;
 } StageGraph;
 
 // Defines all nodes; NULL with diagnostics. An output that is an input or a constant gets a stage

@@ -7,9 +7,9 @@ bool buffer_is_local(const Buffer *buffer) {
   return strcmp(buffer->scope, "local") == 0;
 }
 
-Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *shape, int rank,
-                   const char *scope) {
-  Buffer *buffer = arena_new(&context->arena, Buffer);
+Buffer *buffer_in(void *memory, Context *context, const char *name, DType type, Expr *const *shape,
+                  int rank, const char *scope) {
+  Buffer *buffer = memory;
   *buffer = (Buffer){
       .name = str_intern(context, name),
       .type = type,
@@ -21,6 +21,12 @@ Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *
       .id = context_next_id(context),
   };
   return buffer;
+}
+
+Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *shape, int rank,
+                   const char *scope) {
+  void *memory = arena_take(&context->arena, sizeof(Buffer));
+  return buffer_in(memory, context, name, type, shape, rank, scope);
 }
 
 Buffer *buffer_static(Context *context, const char *name, DType type, const int64_t *shape,

@@ -259,9 +259,9 @@ void expr_conjuncts(Context *context, Expr *condition, ExprArray *out);
 Expr *expr_conjunction(Context *context, const ExprArray *conjuncts); // true when empty
 // Looks also in the buffers that `s` reads, writes, declares, matches or allocates.
 bool stmt_uses(Stmt *s, const Expr *var);
-bool expr_is_pure(const Expr *e);    // no CALL, no effect; loads are pure
+bool expr_is_pure(const Expr *e);      // no CALL, no effect; loads are pure
 bool expr_is_undefined(const Expr *e); // T.undef()
-bool expr_may_be_nan(const Expr *e); // a float; false where it is seen to be a number
+bool expr_may_be_nan(const Expr *e);   // a float; false where it is seen to be a number
 // The x of an expression `x > -inf ? x : -inf` (op is EXPR_MAX), or `x < inf ? x : inf` (EXPR_MIN);
 // NULL for others.
 Expr *expr_only_numbers(ExprOp op, const Expr *e);
@@ -323,6 +323,9 @@ bool buffer_is_local(const Buffer *buffer); // in registers or on the stack
 // A buffer over a data variable of its own. scope NULL is "global".
 Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *shape, int rank,
                    const char *scope);
+// The same in memory of the caller.
+Buffer *buffer_in(void *memory, Context *context, const char *name, DType type, Expr *const *shape,
+                  int rank, const char *scope);
 Buffer *buffer_static(Context *context, const char *name, DType type, const int64_t *shape,
                       int rank, const char *scope);
 Buffer *buffer_copy(Context *context,

@@ -6,11 +6,14 @@
 Te *te_new(Context *context) {
   Te *te = arena_new(&context->arena, Te);
   te->context = context;
+  te->stage_pool = object_pool_new(&context->arena, TeStage);
+  te->buffer_pool = object_pool_new(&context->arena, Buffer);
   return te;
 }
 
 Buffer *te_input(Te *te, const char *name, DType type, Expr *const *shape, int rank) {
-  Buffer *buffer = buffer_new(te->context, name, type, shape, rank, NULL);
+  void *memory = object_pool_take(&te->buffer_pool);
+  Buffer *buffer = buffer_in(memory, te->context, name, type, shape, rank, NULL);
   array_push(&te->context->arena, &te->inputs, buffer);
   return buffer;
 }
@@ -53,9 +56,10 @@ static BlockVar axis_over(Context *context, Expr *var, Expr *extent, IterKind ki
 static TeStage *stage_new(Te *te, const char *name, DType type, Expr *const *shape,
                           const TeAxes *axes, int reduce_count) {
   Arena *arena = &te->context->arena;
-  TeStage *stage = arena_new(arena, TeStage);
+  TeStage *stage = object_pool_take(&te->stage_pool);
+  void *memory = object_pool_take(&te->buffer_pool);
   stage->name = str_intern(te->context, name);
-  stage->output = buffer_new(te->context, name, type, shape, axes->rank, NULL);
+  stage->output = buffer_in(memory, te->context, name, type, shape, axes->rank, NULL);
   stage->axis_count = axes->rank;
   stage->reduce_count = reduce_count;
   stage->axes = arena_array(arena, BlockVar, axes->rank + reduce_count);

@@ -48,6 +48,7 @@ typedef struct Te {
   Array(Buffer *) inputs;
   Array(TeStage *) stages; // in order of computation
   Array(Buffer *) outputs;
+  ObjectPool stage_pool, buffer_pool; // of the stages, their outputs, and the inputs
 } Te;
 
 Te *te_new(Context *context);

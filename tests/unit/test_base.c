@@ -36,6 +36,26 @@ static void test_keys_of_words(void **state) {
   context_free(context);
 }
 
+// Objects of a pool are neighbours, whatever is allocated between them, but for few gaps.
+static void test_pools_keep_objects_together(void **state) {
+  (void)state;
+  Context *context = context_new();
+  ObjectPool pool = object_pool_new(&context->arena, int64_t[3]);
+  enum { OBJECTS = 3000 };
+  char *before = NULL;
+  int gaps = 0;
+  for (int i = 0; i < OBJECTS; i++) {
+    int64_t *object = object_pool_take(&pool);
+    assert_true(!object[0] && !object[1] && !object[2]);
+    memset(object, 0xff, sizeof(int64_t[3]));
+    gaps += before && (char *)object != before + 32;
+    before = (char *)object;
+    arena_take(&context->arena, 48);
+  }
+  assert_in_range(gaps, 1, 10);
+  context_free(context);
+}
+
 static void test_map_keeps_order(void **state) {
   (void)state;
   Context *context = context_new();
@@ -389,6 +409,7 @@ static void test_digests_are_those_of_xxh3(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_map_keeps_order),
+      cmocka_unit_test(test_pools_keep_objects_together),
       cmocka_unit_test(test_map_with_room_grows_and_is_cleared),
       cmocka_unit_test(test_keys_of_words),
       cmocka_unit_test(test_strings_are_interned),
