@@ -26,16 +26,15 @@ typedef struct Formatted {
 } Formatted;
 
 static bool format_one(Cli *cli, const FmtOptions *o, const char *path, Formatted *out) {
-  size_t size;
-  char *text = file_read(cli->context, &cli->context->arena, path, &size);
-  if (!text) return false;
+  SourceFile *file = script_read(cli, path);
+  if (!file) return false;
   *out = (Formatted){path, text_new(&cli->context->arena), false};
-  SourceFile *file = source_file_new(cli->context, path, text, size);
   DiagCode code = diag_code_set(cli->context, DIAG_SYNTAX);
   bool done = script_format(cli->context, file,
                             &(FormatOptions){.upgrade = o->upgrade, .newer = o->newer}, &out->text);
   diag_code_set(cli->context, code);
-  out->changed = done && (out->text.size != size || memcmp(out->text.data, text, size) != 0);
+  out->changed =
+      done && (out->text.size != file->size || memcmp(out->text.data, file->text, file->size) != 0);
   return done;
 }
 

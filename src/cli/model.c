@@ -35,12 +35,23 @@ bool model_is_script(const char *path) {
   return strcmp(path, "-") == 0 || text_ends_with(path, ".py");
 }
 
-Module *script_load(Cli *cli, const char *path) {
+SourceFile *script_read(Cli *cli, const char *path) {
   Context *context = cli->context;
   size_t size;
   char *text = file_read(context, &context->arena, path, &size);
   const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
-  return text ? script_parse(context, source_file_new(context, name, text, size)) : NULL;
+  if (text && memchr(text, 0, size)) {
+    diag_error(context, source_file_pos(context, name),
+               "is not text, expected TVMScript\n"
+               "check, inspect, plan, run, verify, compile and bench take models, as files");
+    return NULL;
+  }
+  return text ? source_file_new(context, name, text, size) : NULL;
+}
+
+Module *script_load(Cli *cli, const char *path) {
+  SourceFile *file = script_read(cli, path);
+  return file ? script_parse(cli->context, file) : NULL;
 }
 
 // ---- Arrays of --input -------------------------------------------------------------------------
@@ -292,7 +303,10 @@ GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options) {
                   "needed",
                   options->func);
   else
-    diag_error(cli->context, (SourcePos){0}, "%s holds no graph function (@R.function)", path);
+    diag_error(cli->context, (SourcePos){0},
+               "%s holds no graph function (@R.function)\n"
+               "tensor programs are for check, run, verify, compile, bench and opt",
+               path);
   return NULL;
 }
 

@@ -110,6 +110,7 @@ typedef struct LoadedModel {
 const StringList *model_sizes(Cli *cli, const ModelOptions *options);
 bool model_is_script(const char *path); // TVMScript rather than a model, by the file name
 // The module in a file of TVMScript ("-": standard input); NULL with diagnostics.
+SourceFile *script_read(Cli *cli, const char *path); // "-" is standard input; NULL if it is no text
 Module *script_load(Cli *cli, const char *path);
 // A file as the options select from it: a graph function, or tensor programs.
 typedef struct ModelFile {

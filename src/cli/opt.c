@@ -129,14 +129,11 @@ static bool check_options(Cli *cli, const OptOptions *o, const PassCalls *names)
 }
 
 static PrimFunc *scheduled(Cli *cli, const Module *module, PrimFunc *func, const char *path) {
-  size_t size;
-  char *text = file_read(cli->context, &cli->context->arena, path, &size);
-  if (!text) return NULL;
+  SourceFile *steps = script_read(cli, path);
+  if (!steps) return NULL;
   Schedule *schedule = schedule_new(cli->context, func);
   schedule_use_module(schedule, module);
-  return schedule_replay(schedule, source_file_new(cli->context, path, text, size))
-             ? schedule_func(schedule)
-             : NULL;
+  return schedule_replay(schedule, steps) ? schedule_func(schedule) : NULL;
 }
 
 static bool is_named(const OptOptions *o, const ModuleFunc *func) {

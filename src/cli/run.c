@@ -145,6 +145,10 @@ static bool check_options(Cli *cli, const RunOptions *o) {
   const GivenOption reports[] = {{"--json", cli->json}, {"--profile", o->profile}};
   bool random = o->fill && strcmp(o->fill, "random") == 0;
   bool only_arrays = cli->output && strcmp(cli->output, "-") == 0;
+  if (cli->output && text_ends_with(cli->output, ".npy"))
+    return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                         "--output %s: the outputs are written as an archive of arrays, NAME.npz",
+                         cli->output);
   return (random || cli_refuse(cli, &seed, 1, "is for the contents of --fill random")) &&
          (!only_arrays || cli_refuse(cli, reports, COUNT_OF(reports),
                                      "standard output has the arrays of -o - alone"));

@@ -44,21 +44,21 @@ def times(cache):
 
 @pytest.fixture
 def expected(tmp_path):
-    return result("off", tmp_path / "expected.npy")[0]
+    return result("off", tmp_path / "expected.npz")[0]
 
 
 def test_second_start(tmp_path, expected):
     cache = tmp_path / "cache"
     for i in range(3):
-        assert result(cache, tmp_path / "out.npy") == (expected, "")
+        assert result(cache, tmp_path / "out.npz") == (expected, "")
         before = before if i else times(cache)
         assert before and times(cache) == before  # nothing is written again
 
 
 def test_cache_is_off(tmp_path, expected):
     cache = tmp_path / "cache"
-    assert result(cache, tmp_path / "out.npy", "--no-cache") == (expected, "")
-    assert result(cache, tmp_path / "out.npy", PLEAT_CACHE_SIZE="0") == (expected, "")
+    assert result(cache, tmp_path / "out.npz", "--no-cache") == (expected, "")
+    assert result(cache, tmp_path / "out.npz", PLEAT_CACHE_SIZE="0") == (expected, "")
     assert not cache.exists()
 
 
@@ -80,11 +80,11 @@ def damage(path, how):
 @pytest.mark.parametrize("how", ["changed", "truncated", "empty", "another version", "foreign"])
 def test_damaged_entries_are_made_again(tmp_path, expected, how):
     cache = tmp_path / "cache"
-    result(cache, tmp_path / "out.npy")
+    result(cache, tmp_path / "out.npz")
     sound = {path: path.read_bytes() for path in entries(cache)}
     for path in sound:
         damage(path, how)
-    assert result(cache, tmp_path / "out.npy") == (expected, "")
+    assert result(cache, tmp_path / "out.npz") == (expected, "")
     assert {path: path.read_bytes() for path in entries(cache)} == sound
 
 
@@ -106,7 +106,7 @@ def lines(text):
 
 def test_what_the_cache_holds(tmp_path):
     cache = tmp_path / "cache"
-    result(cache, tmp_path / "out.npy")
+    result(cache, tmp_path / "out.npz")
     models, kernels = (len(entries(cache, kind)) for kind in ("model", "kernel"))
     said = json.loads(pleat(cache, "cache", "--list", "--json")[0])
     assert (said["models"]["count"], said["kernels"]["count"]) == (models, kernels) == (1, kernels)
@@ -133,17 +133,17 @@ def test_second_start_prints_the_same(tmp_path):
 @pytest.mark.slow  # the command runs once for each section
 def test_every_section_of_a_kept_model_is_checked(tmp_path, expected):
     cache = tmp_path / "cache"
-    result(cache, tmp_path / "out.npy")
+    result(cache, tmp_path / "out.npz")
     path, = entries(cache, "model")
     sound = path.read_bytes()
     for at in range(3, len(sound), len(sound) // 20):
         data = bytearray(sound)
         data[at] ^= 16
         path.write_bytes(data)
-        assert result(cache, tmp_path / "out.npy") == (expected, "")
+        assert result(cache, tmp_path / "out.npz") == (expected, "")
     for size in range(0, len(sound), len(sound) // 5):
         path.write_bytes(sound[:size])
-        assert result(cache, tmp_path / "out.npy") == (expected, "")
+        assert result(cache, tmp_path / "out.npz") == (expected, "")
     assert path.read_bytes() == sound
 
 
@@ -232,7 +232,7 @@ def test_values_that_were_used(tmp_path):
 def test_bad_arguments_of_a_kept_model(tmp_path):
     """An argument that is refused without the cache is refused with it, by the same message."""
     cache = tmp_path / "cache"
-    result(cache, tmp_path / "out.npy")
+    result(cache, tmp_path / "out.npz")
     np.save(tmp_path / "x.npy", np.ones((1, 1, 8, 9), "float32"))
     for arguments in ([], ["-i", "other=x.npy"], ["-i", f"image={tmp_path / 'x.npy'}"],
                       ["-i", f"image={tmp_path / 'absent.npy'}"], ["--fill", "zero", "--dim", "q=3"]):
@@ -246,7 +246,7 @@ def test_options_have_entries_of_their_own(tmp_path):
     cache = tmp_path / "cache"
     counts = [len(entries(cache))]
     for arguments in [[], ["--cpu", "baseline"], ["--policy", "none"]]:
-        result(cache, tmp_path / "out.npy", *arguments)
+        result(cache, tmp_path / "out.npz", *arguments)
         counts.append(len(entries(cache)))
         assert counts[-1] > counts[-2]
 
@@ -254,30 +254,30 @@ def test_options_have_entries_of_their_own(tmp_path):
 def test_folder_that_cannot_be_used(tmp_path, expected):
     """One warning when the user named the folder; none for the folder of the system."""
     for folder in ("/proc/no/such", "/dev/null"):
-        same, messages = result(folder, tmp_path / "out.npy")
+        same, messages = result(folder, tmp_path / "out.npz")
         assert same == expected
         assert messages.count("warning:") == 1 and f"'{folder}' of PLEAT_CACHE" in messages
-    assert result("", tmp_path / "out.npy", XDG_CACHE_HOME="/proc/no") == (expected, "")
-    assert result("", tmp_path / "out.npy", XDG_CACHE_HOME="x", HOME="/proc/no") == (expected, "")
+    assert result("", tmp_path / "out.npz", XDG_CACHE_HOME="/proc/no") == (expected, "")
+    assert result("", tmp_path / "out.npz", XDG_CACHE_HOME="x", HOME="/proc/no") == (expected, "")
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    same, messages = result(shared, tmp_path / "out.npy")
+    same, messages = result(shared, tmp_path / "out.npz")
     assert same == expected and "other users may write to it" in messages
     assert not entries(shared)
 
 
 def test_default_folder(tmp_path, expected):
-    assert result("", tmp_path / "out.npy", XDG_CACHE_HOME=str(tmp_path / "a")) == (expected, "")
+    assert result("", tmp_path / "out.npz", XDG_CACHE_HOME=str(tmp_path / "a")) == (expected, "")
     assert entries(tmp_path / "a" / "pleat")
     assert (tmp_path / "a" / "pleat").stat().st_mode & 0o777 == 0o700
 
 
 def test_size_is_bounded(tmp_path, expected):
     cache = tmp_path / "cache"
-    assert result(cache, tmp_path / "out.npy", PLEAT_CACHE_SIZE="40K") == (expected, "")
+    assert result(cache, tmp_path / "out.npz", PLEAT_CACHE_SIZE="40K") == (expected, "")
     assert 0 < sum(-(-path.stat().st_size // 4096) * 4096 for path in entries(cache)) <= 40 << 10
-    messages = result(cache, tmp_path / "out.npy", PLEAT_CACHE_SIZE="a lot")[1]
+    messages = result(cache, tmp_path / "out.npz", PLEAT_CACHE_SIZE="a lot")[1]
     assert "PLEAT_CACHE_SIZE is 'a lot'" in messages
 
 
@@ -285,7 +285,7 @@ def test_processes_at_once(tmp_path, expected):
     cache = tmp_path / "cache"
     environment = dict(os.environ, PLEAT_CACHE=str(cache))
     for _ in range(2):
-        outputs = [tmp_path / f"{i}.npy" for i in range(6)]
+        outputs = [tmp_path / f"{i}.npz" for i in range(6)]
         started = [subprocess.Popen([PLEAT, "run", DIGITS, "--fill", "random", "-o", out],
                                     env=environment, stdout=subprocess.DEVNULL)
                    for out in outputs]
@@ -300,12 +300,12 @@ def test_folder_disappears(tmp_path, expected):
     environment = dict(os.environ, PLEAT_CACHE=str(cache))
     for _ in range(3):
         process = subprocess.Popen([PLEAT, "run", DIGITS, "--fill", "random", "-o",
-                                    tmp_path / "out.npy"], env=environment,
+                                    tmp_path / "out.npz"], env=environment,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         while process.poll() is None:
             subprocess.run(["rm", "-rf", cache], check=False)
         assert process.returncode == 0, process.stderr.read()
-        assert (tmp_path / "out.npy").read_bytes() == expected
+        assert (tmp_path / "out.npz").read_bytes() == expected
 
 
 def test_library(tmp_path, monkeypatch):
