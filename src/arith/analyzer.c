@@ -168,13 +168,29 @@ static void narrow(Analyzer *analyzer, const Form *f) {
 
 static void assume_sign(Analyzer *analyzer, const Form *f);
 
-// a * b * ... > 0, with no factor that may be negative: each of them is at least 1.
+// The only product in a sum, which has a positive coefficient; -1 without one.
+static int only_product(const Form *f) {
+  int found = -1;
+  for (int i = 0; i < f->count; i++) {
+    if (f->terms[i].atom->op != EXPR_MUL) continue;
+    if (found >= 0 || f->terms[i].coef <= 0) return -1;
+    found = i;
+  }
+  return found;
+}
+
+// a * b * ... > 0, with no factor that may be negative: each of them is at least 1. The other terms
+// of the sum, such as -i in a * b - i - 1 >= 0, have their largest values.
 static void assume_factors(Analyzer *analyzer, const Form *f) {
   enum { MOST_FACTORS = 4 };
   Expr *factors[MOST_FACTORS];
   const Form *rest[MOST_FACTORS];
-  if (f->count != 1 || f->terms[0].coef <= 0 || f->constant >= 0) return;
-  int count = product_factors(f->terms[0].atom, factors, MOST_FACTORS);
+  int at = only_product(f);
+  if (at < 0) return;
+  const Form *product = form_of(analyzer, f->terms[at].atom);
+  const Form *others = form_add_scaled(analyzer, f, product, -f->terms[at].coef);
+  if (!others || form_bounds(analyzer, others).high >= 0) return; // NO_HIGH is not below 0
+  int count = product_factors(f->terms[at].atom, factors, MOST_FACTORS);
   for (int i = 0; i < count; i++) {
     rest[i] = form_of(analyzer, factors[i]);
     if (!form_nonnegative(analyzer, rest[i])) return;
@@ -210,6 +226,25 @@ static void bind_form(Analyzer *analyzer, Expr *atom, const Form *value) {
   push_fact(analyzer, (Fact){.kind = FACT_VALUE, .atom = atom, .form = value});
 }
 
+// The extent of a loop that has an iteration: max(n - 2, 0) is n - 2 then. NULL: as it is written.
+static Expr *running_extent(Expr *extent) {
+  int64_t least;
+  for (int i = 0; extent->op == EXPR_MAX && i < 2; i++)
+    if (expr_as_int(extent->args[i], &least) && least <= 0) return extent->args[1 - i];
+  return NULL;
+}
+
+// Regions keep the extent as it is written, which is not negative.
+static void assume_running(Analyzer *analyzer, Expr *var, const Form *first, Expr *extent) {
+  Expr *running = running_extent(extent);
+  if (!running) return;
+  const Form *steps = form_add_const(analyzer, form_of_simplified(analyzer, running), -1);
+  const Form *left = form_sub(analyzer, form_add(analyzer, first, steps), form_of(analyzer, var));
+  if (!left) return;
+  if (unless_const(steps)) assume_sign(analyzer, steps);
+  push_fact(analyzer, (Fact){.kind = FACT_SIGN, .form = left, .of_range = true});
+}
+
 void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
   if (!dtype_is_index(var->type)) return;
   analyzer_enter(analyzer);
@@ -220,6 +255,7 @@ void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
   else
     bind_range(analyzer, var, first, form_add_const(analyzer, form_add(analyzer, first, count), -1),
                false);
+  assume_running(analyzer, var, first, extent);
   analyzer_leave(analyzer);
 }
 
@@ -229,6 +265,7 @@ void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) 
   const Form *first = form_of_simplified(analyzer, min);
   const Form *end = form_add(analyzer, first, form_of_simplified(analyzer, extent));
   bind_range(analyzer, var, first, form_add_const(analyzer, end, -1), true);
+  assume_running(analyzer, var, first, extent);
   analyzer_leave(analyzer);
 }
 

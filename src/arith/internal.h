@@ -53,8 +53,8 @@ bool dtype_is_index(DType t); // signed scalar of 32 bits or more: arithmetic th
 Expr *expr_strip_widening(Expr *e); // removes casts to wider index types
 bool form_split_division(Expr *atom, Expr **base, int64_t *cut);    // B // c with a constant c > 1
 Expr *form_floor_atom(Analyzer *analyzer, Expr *base, int64_t cut); // base // cut, as in forms
-int product_factors(Expr *atom, Expr **factors, int most);     // 0: more than `most`
-Expr *product_of(Analyzer *analyzer, Expr **factors, int count); // sorts; 1 factor: itself
+int product_factors(Expr *atom, Expr **factors, int most);          // 0: more than `most`
+Expr *product_of(Analyzer *analyzer, Expr **factors, int count);    // sorts; 1 factor: itself
 
 // ---- Digits: the atoms of a form, read as digits of mixed-radix numbers -------------------------
 
@@ -108,6 +108,7 @@ struct Fact {
   int64_t divisor, rest;    // RANGE: atom == rest (mod divisor)
   bool kept;                // RANGE: never replaced by its value
   const Form *form;         // VALUE: atom == form; SIGN: form >= 0
+  bool of_range;            // SIGN: it says where the range of one variable ends
   bool truth;               // TRUTH
   Expr *condition;          // NAMED: the value of the boolean variable `atom`
   Fact *shadowed;           // the fact of the same atom that this one hides
@@ -167,9 +168,9 @@ struct Analyzer {
   int truth_count, named_count, divisor_count;
   bool deep;
   bool keeps_names; // conditions give variables ranges, and never values
-  int assumed;  // conditions assumed by the expression under simplification: see MOST_ASSUMED
-  int steps;    // left to the running search
-  bool proving; // prove was called: search longer
+  int assumed;      // conditions assumed by the expression under simplification: see MOST_ASSUMED
+  int steps;        // left to the running search
+  bool proving;     // prove was called: search longer
 };
 
 // Gives the variable the value's range; the variable stays in simplified expressions.
@@ -189,7 +190,7 @@ void analyzer_leave(Analyzer *analyzer);
 Info *analyzer_info(Analyzer *analyzer, Expr *e);
 bool stamp_holds(const Analyzer *analyzer, Stamp stamp);
 Stamp stamp_now(const Analyzer *analyzer);
-void analyzer_fence(Analyzer *analyzer);             // hides all earlier results
+void analyzer_fence(Analyzer *analyzer); // hides all earlier results
 
 Interval atom_bounds(Analyzer *analyzer, Expr *atom);
 Interval form_bounds(Analyzer *analyzer, const Form *f);
@@ -217,7 +218,7 @@ bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor
 // is 0.
 const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divisor,
                             const Form **rest);
-bool sum_may_shorten(const Form *f); // false: sum_shorten finds nothing
+bool sum_may_shorten(const Form *f);                        // false: sum_shorten finds nothing
 const Form *sum_shorten(Analyzer *analyzer, const Form *f); // cancels terms with parts of others
 // The quotient or rest of two products without the factors that both have: x*y*6 // (y*3) is x*2,
 // and x*y % (x*z) is x*(y % z). NULL where they have none, or read memory.
@@ -236,8 +237,8 @@ enum { MOST_ASSUMED = 2 };
 bool form_nonnegative(Analyzer *analyzer, const Form *f); // true when proved
 // The first or last value of a variable with a range; NULL where it is not known.
 const Form *fact_range_end(Analyzer *analyzer, const Fact *fact, bool last);
-Verdict form_sign(Analyzer *analyzer, const Form *f);     // f >= 0
-Verdict form_zero(Analyzer *analyzer, const Form *f);     // f == 0
+Verdict form_sign(Analyzer *analyzer, const Form *f); // f >= 0
+Verdict form_zero(Analyzer *analyzer, const Form *f); // f == 0
 // The form f with which the comparison is f >= 0 (EQ: f == 0, NE: f != 0). False for other types.
 bool comparison_form(Analyzer *analyzer, Expr *e, const Form **out);
 

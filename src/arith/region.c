@@ -244,9 +244,10 @@ static RegionSpan span_add(Running *run, RegionSpan a, RegionSpan b) {
     sum.dense = b.dense, sum.step = b.step;
   else if (known_b && wb == 0)
     sum.dense = a.dense, sum.step = a.step;
-  else if (known_a && known_b) {
-    const RegionSpan *fine = a.step <= b.step ? &a : &b, *coarse = a.step <= b.step ? &b : &a;
-    int64_t reach = (fine == &a ? wa : wb) + fine->step;
+  else if (known_a || known_b) {
+    bool a_fine = known_a && (!known_b || a.step <= b.step); // the width of the other may be free
+    const RegionSpan *fine = a_fine ? &a : &b, *coarse = a_fine ? &b : &a;
+    int64_t reach = (a_fine ? wa : wb) + fine->step;
     sum.step = fine->step;
     sum.dense = a.dense && b.dense && coarse->step % fine->step == 0 && coarse->step <= reach;
   }
@@ -364,7 +365,7 @@ static void draw_in(Running *run, const Form *f, RegionSpan *span) {
 // Does a fact, other than the range of its own variable, tie the variable to something?
 static bool fact_ties(const Fact *fact, const Expr *var) {
   switch (fact->kind) {
-  case FACT_SIGN: return form_uses(fact->form, var);
+  case FACT_SIGN: return !fact->of_range && form_uses(fact->form, var);
   case FACT_TRUTH: return expr_uses(fact->atom, var);
   case FACT_NAMED: return expr_uses(fact->condition, var);
   case FACT_VALUE:

@@ -177,6 +177,37 @@ static Stmt *part_of_loop(Cut *c, int i) {
   return opaque_block(c, arena_printf(&context->arena, "%s_%s_partition", c->base, part.suffix), s);
 }
 
+static bool uses_loops(const Path *path, const Expr *e) {
+  for (int i = 0; i < path->count; i++) {
+    const Stmt *s = path->items[i];
+    if (s->kind == STMT_FOR && expr_uses(e, s->as.loop.var)) return true;
+    for (int k = 0; s->kind == STMT_BLOCK && k < s->as.block->var_count; k++)
+      if (expr_uses(e, s->as.block->vars[k].var)) return true;
+  }
+  return false;
+}
+
+// Narrows the domain of a variable, whose extent is free, to the values that the loops of its scope
+// give it, if these are the same in all iterations around.
+static void narrow_free(Schedule *schedule, const Path *path, BlockVar *v) {
+  Context *context = schedule->context;
+  int scope = path_scope(path, path->count - 1);
+  VarRange *ranges;
+  int count = path_ranges(schedule, path, path->count - 1, &ranges);
+  Expr *min, *extent;
+  bool exact = true;
+  index_region(path_analyzer(schedule, path, scope), &v->binding, 1, ranges, count, &min, &extent,
+               &exact);
+  if (!exact || !min || uses_loops(path, min) || uses_loops(path, extent)) return;
+  Analyzer *analyzer = path_analyzer(schedule, path, path->count - 1);
+  Expr *end = expr_add(context, min, extent), *domain_end = expr_add(context, v->min, v->extent);
+  if (!analyzer_prove(analyzer, expr_binary(context, EXPR_LE, v->min, min)) ||
+      !analyzer_prove(analyzer, expr_binary(context, EXPR_LE, end, domain_end)))
+    return;
+  v->min = expr_cast(context, v->min->type, min);
+  v->extent = expr_cast(context, v->extent->type, extent);
+}
+
 // Narrows the domains of a new block's variables to the values that its part gives them, and the
 // regions of a block without variables to what the blocks inside access, if the extent is known.
 static void narrow_domains(Schedule *schedule, BlockRef name, bool known) {
@@ -190,9 +221,9 @@ static void narrow_domains(Schedule *schedule, BlockRef name, bool known) {
   for (int i = 0; i < copy->var_count; i++) {
     BlockVar *v = &copy->vars[i];
     int64_t low, high, min, extent;
-    if (!analyzer_const_bounds(analyzer, v->binding, &low, &high) || !expr_as_int(v->min, &min) ||
-        !expr_as_int(v->extent, &extent))
-      continue;
+    bool fixed = expr_as_int(v->min, &min) && expr_as_int(v->extent, &extent);
+    if (!fixed && expr_is_true(copy->predicate)) narrow_free(schedule, &path, v);
+    if (!fixed || !analyzer_const_bounds(analyzer, v->binding, &low, &high)) continue;
     low = MAX_OF(low, min);
     high = MIN_OF(high, min + extent - 1);
     if (low > high || high - low + 1 == extent) continue;
@@ -201,6 +232,22 @@ static void narrow_domains(Schedule *schedule, BlockRef name, bool known) {
   }
   bool keeps = copy->var_count || !known;
   path_replace_block(schedule, &path, keeps ? copy : block_with_regions(context, copy));
+}
+
+// Leaves out the conditions of a new block's predicate that always hold in its part.
+static void drop_conditions(Schedule *schedule, BlockRef name) {
+  Context *context = schedule->context;
+  Path path;
+  ExprArray all = {0}, kept = {0};
+  path_to_block(schedule, name, &path);
+  Analyzer *analyzer = path_analyzer(schedule, &path, path.count - 1);
+  expr_conjuncts(context, path_end(&path)->as.block->predicate, &all);
+  for (int i = 0; i < all.count; i++)
+    if (!analyzer_prove(analyzer, all.items[i])) array_push(&context->arena, &kept, all.items[i]);
+  if (kept.count == all.count) return;
+  Block *copy = block_copy(context, path_end(&path)->as.block);
+  copy->predicate = expr_conjunction(context, &kept);
+  path_replace_block(schedule, &path, copy);
 }
 
 // Proves that the variables of a new block stay in their domains, which is known of a part whose
@@ -241,6 +288,7 @@ bool loop_cut(Schedule *schedule, StepCall *call) {
   schedule_set_body(schedule, path_replace(context, &c.path, c.path.count - 1, common));
   bool known = loop_const_extent(c.loop) >= 0;
   for (int i = 0; i < c.names.count; i++) {
+    drop_conditions(schedule, c.names.entries[i].value);
     narrow_domains(schedule, c.names.entries[i].value, known);
     if (!known && !stays_in_domains(schedule, c.names.entries[i].value)) return false;
   }

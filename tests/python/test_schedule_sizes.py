@@ -188,6 +188,26 @@ def test_parts_of_fused_loops_of_sizes_are_apart(name):
         assert np.array_equal(d[:4], a[:4] * 2) and (d[4] == -1).all()
 
 
+def test_conditions_of_parts_of_sizes():
+    """Conditions that hold in all iterations of a part are left out, so that whole tiles are blocks."""
+    tiles, fused = tir.Schedule(of_two_sizes), tir.Schedule(of_two_sizes)
+    outer, _ = tiles.split(tiles.get_loops("B")[1], [None, 4])
+    tiles.reorder(outer, tiles.get_loops("B")[0])
+    tiles.loop_partition(outer, [None, 1])
+    tiles.blockize(tiles.get_loops("B_j_00")[1])
+    assert "T.where(j_01 * 4 + j_1 < n and j_01 >= 0)" in tiles.mod.script()
+    fused.loop_partition(fused.fuse(*fused.get_loops("D")[1:]), [1])
+    text = fused.mod.script()
+    assert text.count("T.where(") == 1 and "T.where(j_k_fused0 < m * n)" in text
+    for sch in (tiles, fused):
+        built = pleat.build(sch.mod, cache=False, quick=True)
+        for n, m in [(0, 3), (1, 1), (3, 2), (4, 2), (5, 0), (9, 1)]:
+            a = np.arange(5 * n * m, dtype="float32").reshape(5, n, m)
+            d = np.full_like(a, 77)
+            built(a, d)
+            assert np.array_equal(d, (a + 1) * 2)
+
+
 @pytest.mark.parametrize("rows, columns", [([2, None, 3], [None, 2]), ([2, 3], [4, None])])
 def test_parts_of_loops_of_sizes(rows, columns):
     """The first parts take iterations before the last ones, of which there may be none."""

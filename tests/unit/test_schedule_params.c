@@ -133,8 +133,17 @@ static void test_refused_partitions(void **state) {
   refused(chain, LOOPS "sch.loop_partition(i, [None, None])", "only one factor may be None");
   refused(chain, LOOPS "sch.loop_partition(i, [0, None])", "a positive integer or None");
   refused(chain, LOOPS "sch.parallel(i)\nsch.loop_partition(i, [1])", "do this step before");
-  refused(open_sizes, LOOPS "l = sch.fuse(i, j)\nsch.loop_partition(l, [1])",
+  refused(open_sizes, LOOPS "l = sch.fuse(i, j)\nsch.loop_partition(l, [3, None, 2])",
           "cut the loop before");
+}
+
+// Conditions that hold in all iterations of a part are left out.
+static void test_conditions_of_parts(void **state) {
+  (void)state;
+  gives(chain, LOOPS "x, y = sch.split(i, [None, 4])\nsch.loop_partition(x, [None, 1])",
+        "vi = T.axis.spatial(12, i_00 * 4 + i_1)\n                    vj = T.axis.spatial(7, j)\n"
+        "                    T.reads",
+        "T.where(i_01 * 4 + i_1 < 13)");
 }
 
 // Moves E and then D after C in its outer loop, D at the place that `index` says.
@@ -331,6 +340,7 @@ int main(void) {
       cmocka_unit_test(test_partitions),
       cmocka_unit_test(test_partition_of_views),
       cmocka_unit_test(test_refused_partitions),
+      cmocka_unit_test(test_conditions_of_parts),
       cmocka_unit_test(test_index),
       cmocka_unit_test(test_cached_reads),
       cmocka_unit_test(test_cached_writes),
