@@ -5,6 +5,7 @@ NVRTC, where it is installed (scripts/install.sh --cuda FOLDER)."""
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,13 @@ def scale(a: T.handle, c: T.handle):
 
 def source(program):
     return pleat.build(program, target="cuda", cache=False).get_source()
+
+
+def test_names_of_functions_of_cuda():
+    """A kernel named as a function of CUDA C++ would be another instance of it with "C" linkage."""
+    module = pleat.IRModule({"exp10": swizzled, "rsqrtf": swizzled, "mine": swizzled})
+    text = pleat.build(module, target="cuda", cache=False).get_source()
+    assert re.findall(r"\b(exp10|rsqrtf|mine)\(", text) == ["mine"]
 
 
 def test_source_of_a_module():
