@@ -122,6 +122,13 @@ for _name, _method in {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%"
                        "^": "xor", "&": "and", "|": "or", "<<": "lshift", ">>": "rshift"}.items():
     setattr(Expr, f"__{_method}__", _operator(_name, False))
     setattr(Expr, f"__r{_method}__", _operator(_name, True))
+
+
+def _no_division(self, other):
+    raise TypeError("an index is an integer: write // for the quotient, not /")
+
+
+Expr.__truediv__ = Expr.__rtruediv__ = _no_division
 Expr.__lt__ = _operator("<", False)
 Expr.__le__ = _operator("<=", False)
 

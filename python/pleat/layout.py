@@ -51,6 +51,16 @@ class Answer:
         return f"<{'; '.join(parts)}>"
 
 
+def _why_not(answer):
+    """Why an answer is no, as text: two indices that collide, or the whole answer."""
+    pair = answer.witness
+    if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(one, list) for one in pair)):
+        return repr(answer)
+    values = ", ".join(f"{name} = {value}" for name, value in (answer.values or {}).items())
+    where = f" where {values}" if values else ""
+    return f"{pair[0]} and {pair[1]} have the same physical index{where}"
+
+
 class Slice(NamedTuple):
     """The layout of a box of a tensor: it maps the box's indices to offsets in the whole tensor.
 
@@ -393,7 +403,7 @@ class Layout:
         if reply["answer"] == "unknown":
             raise Undecided(reply.get("reason") or "cannot be decided")
         if reply["answer"] == "no":
-            raise PleatError(f"there is no such {what}: {Answer(reply)!r}")
+            raise PleatError(f"there is no such {what}: {_why_not(Answer(reply))}")
 
     # ---- Numbers ------------------------------------------------------------------------------
 

@@ -140,6 +140,10 @@ def test_divisions():
     transposed = Layout("i, j -> j, i", (6, 6))
     back, padding = transposed.left_divide(Layout("i, j -> i, j", (6, 6)))
     assert padding is None and back.offset(1, 4) == 4 * 6 + 1
+    with pytest.raises(PleatError, match=r"no such map: \[0, 1\] and \[1, 0\] have the same"):
+        Layout("i, j -> i + j", (2, 3)).inverse()
+    with pytest.raises(TypeError, match="write // for the quotient"):
+        Layout(lambda i, j: [i, j / 4], (2, 8))
     with pytest.raises(PleatError, match="no such map"):
         a.divide(Layout("i, j, k, l -> j, k", (1, 6, 3, 5)))
 
