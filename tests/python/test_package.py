@@ -89,7 +89,7 @@ def test_equivalence_is_proved_for_every_shape():
 
 
 def test_inverse_refuses_with_the_reason():
-    with pytest.raises(pleat.PleatError, match=r"witness \[\[0, 0\], \[8, 0\]\]"):
+    with pytest.raises(pleat.PleatError, match=r"\[0, 0\] and \[8, 0\] have the same"):
         IndexMap.from_func(lambda i, j: [i % 8, j]).inverse([64, 32])
     with pytest.raises(pleat.PleatError, match="use non_surjective_inverse"):
         IndexMap.from_func(lambda i: [i // 4, i % 4]).inverse([7])
