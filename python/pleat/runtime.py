@@ -215,6 +215,8 @@ def _span(tensor):
 
 
 MOST_CHECKED = 64  # kinds of arguments that a function keeps
+NUMBERS = {"bool": "_Bool *", "float32": "float *", "float64": "double *",  # C converts them as NumPy does
+           **{f"{kind}{bits}": f"{kind}{bits}_t *" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}}
 
 
 class _Checked:
@@ -228,6 +230,19 @@ class _Checked:
         self.spans = [(low - address, high - address)
                       for address, (low, high) in zip(addresses, map(_span, tensors))]
         self._keep = [one for one in keep if not isinstance(one, np.ndarray)]  # shapes and strides
+
+    @staticmethod
+    def addresses(parameters, values, memory):
+        """The addresses of arrays, and of numbers, which get new memory."""
+        result = []
+        for parameter, value in zip(parameters, values):
+            if parameter.shape is None:
+                number = value.item() if isinstance(value, np.generic) else value
+                memory.append(ffi.new(NUMBERS[parameter.dtype], number))
+                result.append(int(ffi.cast("uintptr_t", memory[-1])))
+            else:
+                result.append(value.__array_interface__["data"][0])
+        return result
 
     @staticmethod
     def at(addresses, numbers, known):
@@ -307,7 +322,8 @@ class Function:
     def __init__(self, name, parameters, compiled, at_once=True, result=None):
         self.name, self.parameters, self.result = name, parameters, result
         self._compile, self._models, self._numbers, self._checked = compiled, {}, [], {}
-        self._takes_arrays = result is None and all(p.shape is not None and p.offset == 0 for p in parameters)
+        self._keeps_checks = result is None and all(
+            p.dtype in NUMBERS if p.shape is None else p.offset == 0 for p in parameters)
         if at_once and not any(isinstance(size, str) for p in parameters
                    for size in (*(p.shape or ()), *(p.strides or ()), p.offset)):
             self._model({})
@@ -366,7 +382,10 @@ class Function:
         kinds = self._kinds(values)
         checked = self._checked.get(kinds) if kinds else None
         if checked:
-            return self._bind_checked(values, checked)
+            try:
+                return self._bind_checked(values, checked)
+            except (TypeError, OverflowError):
+                pass  # a number that C does not convert: the checks below convert it, or say why not
         keep = []
         tensors, sizes = self._arguments(values, keep)
         model, (inputs, outputs) = self._model(sizes, values)
@@ -377,18 +396,24 @@ class Function:
         self._check_outputs(values, [_span(tensor) for tensor in tensors], outputs)
         ins, outs = _array_of(tensors, inputs), _array_of(tensors, outputs)
         if kinds:
+            kinds = self._kinds(values)  # the first compilation tells which numbers are sizes
             if len(self._checked) >= MOST_CHECKED:
                 self._checked.clear()
             self._checked[kinds] = _Checked(model, inputs, outputs, tensors, keep)
         return self._runner(model, ins, outs, value), keep + [model]
 
     def _kinds(self, values):
-        """The types, shapes, strides and devices of arrays of NumPy, on which all checks but those of
-        addresses depend; None for other arguments."""
-        if not self._takes_arrays:
+        """The types, shapes, strides and devices of arrays of NumPy, and the numbers that are sizes. All checks
+        but those of addresses and of other numbers depend on them. None for other arguments."""
+        if not self._keeps_checks or len(values) != len(self.parameters):
             return None
         kinds = []
-        for value in values:
+        for i, (parameter, value) in enumerate(zip(self.parameters, values)):
+            if parameter.shape is None:
+                if not isinstance(value, (bool, int, float, np.number, np.bool_)):
+                    return None
+                kinds.append((type(value), value if i in self._numbers else None))
+                continue
             if type(value) is np.ndarray:
                 device = 1
             elif type(value) is nd.Tensor:
@@ -399,12 +424,13 @@ class Function:
         return tuple(kinds)
 
     def _bind_checked(self, values, checked):
-        addresses = [value.__array_interface__["data"][0] for value in values]
+        memory = []
+        addresses = checked.addresses(self.parameters, values, memory)
         spans = [(address + low, address + high) for address, (low, high) in zip(addresses, checked.spans)]
         self._check_outputs(values, spans, checked.outputs)
         ins = checked.at(addresses, checked.inputs, checked.ins)
         outs = checked.at(addresses, checked.outputs, checked.outs)
-        return self._runner(checked.model, ins, outs, None), [values, checked]
+        return self._runner(checked.model, ins, outs, None), [values, checked, memory]
 
     def _runner(self, model, ins, outs, value):
         """A function that runs the model and gives the value that it stored in `value`."""

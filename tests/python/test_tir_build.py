@@ -498,6 +498,26 @@ def test_scalars_of_numpy_have_any_width(adding):
             adding(a, b, number)
 
 
+def test_numbers_after_others_of_their_type():
+    """A number is new in each call, also where what else was checked is known from an earlier call."""
+    @T.prim_func
+    def filled(A: T.Buffer((2,), "float32"), x: T.float32, i: T.int8, yes: T.bool):
+        A[0] = x
+        A[1] = T.Select(yes, T.Cast("float32", i), T.float32(0))
+
+    run, a = pleat.build(filled, cache=False), np.zeros(2, "float32")
+    for x, i, yes in ((0.1, 3, True), (1e300, -128, np.True_), (7, 127, False), (2**60 + 1, True, 5), (0.3, 4, 0)) * 2:
+        run(a, x, i, yes)
+        with np.errstate(over="ignore"):
+            assert a.tolist() == [np.float32(x), i if yes else 0]
+    for numbers, message in (((0.5, 128, True), "'i' is 128, which int8 does not hold"),
+                             ((0.5, 1.0, True), "'i' is the float 1.0, expected int8"),
+                             ((10**400, 1, True), "'x' is 1000*, which float32 does not hold"),
+                             ((0.5, 1), "takes 4 arguments")):
+        with pytest.raises((TypeError, OverflowError), match=message):
+            run(a, *numbers)
+
+
 def test_elements_of_outputs_have_addresses_of_their_own(adding):
     a, one = np.arange(3, dtype="int32"), np.zeros(1, "int32")
     with pytest.raises(pleat.PleatError, match="'B' of 'add': it is written, and by its strides two elements"):
