@@ -289,6 +289,26 @@ static const Layout *invertible(const Rebinding *rebinding, const Layout *layout
                   : layout;
 }
 
+// Binds a block whose spatial variables have no values to loops of no iterations: 0 stands for each
+// value. False where the variables have values, or only those of a reduction have none, whose init
+// runs.
+static bool rebind_nothing(Rebinding *rebinding) {
+  Context *context = rebinding->schedule->context;
+  bool is_empty = false;
+  for (int k = 0; k < rebinding->count; k++) {
+    const BlockVar *v = &rebinding->block->vars[rebinding->chosen[k]];
+    is_empty |= v->kind == ITER_SPATIAL && expr_is_int(v->extent, 0);
+    rebinding->logical[k] = expr_int(context, v->var->type, 0);
+  }
+  int at = 0;
+  const IterKind *kinds = rebinding->kinds;
+  while (at < rebinding->new_count && kinds && kinds[at] != ITER_SPATIAL) at++;
+  if (!is_empty || at == rebinding->new_count) return false;
+  rebinding->extents[at] = expr_int(context, rebinding->extents[at]->type, 0);
+  rebinding->valid = expr_bool(context, true);
+  return true;
+}
+
 bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why) {
   Context *context = rebinding->schedule->context;
   LayoutAnswer answer;
@@ -303,11 +323,12 @@ bool rebind_by_map(Rebinding *rebinding, const Layout *layout, const char **why)
   }
   *why = "it runs for no values of these variables, and the map has no inverse for more of them";
   const Layout *given = layout;
-  if (!(layout = invertible(rebinding, layout))) return false;
   rebind_names(rebinding, layout->map);
   rebinding->logical = arena_array(&context->arena, Expr *, rebinding->count);
+  if (!(layout = invertible(rebinding, layout))) return rebind_nothing(rebinding);
   if (!layout_inverse_exprs(context, layout, rebinding->new_vars, &symbols, rebinding->logical,
                             &rebinding->valid, &answer)) {
+    if (rebind_nothing(rebinding)) return true;
     if (layout == given) // else its witnesses are no values of the variables
       *why = arena_printf(&context->arena, "the map has no proved inverse: %s",
                           layout_answer_text(context, &answer));

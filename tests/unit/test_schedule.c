@@ -652,7 +652,16 @@ static void test_blocks_without_points(void **state) {
                            "            vi = T.axis.spatial(0, i)\n"
                            "            C[vi] = A[vi + 7]\n";
   made(empty, "sch.transform_block_layout('C', lambda i: [i // 4, i % 4])\n");
-  refused(empty, "sch.transform_block_layout('C', lambda i: [i % 4])\n",
+  made(empty, "sch.transform_block_layout('C', lambda i: [i % 4])\n");
+  made(empty, "sch.transform_layout('C', 'C', lambda i: [i % 4, i // 9], rewrite_loops=True)\n");
+  refused(HEAD "def f(A: T.Buffer((7, 0), 'float32'), C: T.Buffer((7,), 'float32')):\n"
+               "    for i, k in T.grid(7, 0):\n"
+               "        with T.block('C'):\n"
+               "            vi, vk = T.axis.remap('SR', [i, k])\n"
+               "            with T.init():\n"
+               "                C[vi] = T.float32(3)\n"
+               "            C[vi] = C[vi] + A[vi, vk]\n",
+          "sch.transform_block_layout('C', lambda i, k: [i, k % 4])\n",
           "it runs for no values of these variables, and the map has no inverse");
   made(empty, "sch.reindex('C', ('write', 0))\n");
 }
