@@ -58,10 +58,8 @@ static bool grouped_form(NestReading *reading, NestRead *read, int d, Expr **bas
 static void add_read(NestReading *reading, Expr *load) {
   Nest *nest = reading->nest;
   for (int i = 0; i < nest->read_count; i++)
-    if (reading->reads[i].indices == load->args) return;
-  if (load->as.buffer == nest->output) return;
-  for (int i = 0; i < nest->read_count; i++)
     if (reading->reads[i].indices == load->args) return; // the same load
+  if (load->as.buffer == nest->output) return;
   if (nest->read_count == NEST_MAX_READS || load->count > TE_MAX_RANK) {
     reading->ok = false;
     return;

@@ -48,7 +48,9 @@ static int slot_for(Program *p, StageTensor *tensor, const Layout *layout, int s
   slot.bytes = plan_bytes(tensor, layout);
   int output = output_number(p->plan->stages, tensor);
   const PlanPlacement *placement = plan_placement(p->plan, tensor, layout);
-  if (placement) {
+  if (placement && !placement->whole) {
+    slot.bytes = placement->bytes;
+  } else if (placement) {
     place_in_whole(p, placement, &slot);
   } else if (tensor->data) {
     slot.kind = SLOT_CONSTANT;
@@ -137,7 +139,8 @@ int program_shape(const Value *value, const Layout *layout, int64_t *shape) {
 
 // ---- Kernels
 
-// The function with the strides of the parameters that are pieces of other tensors. Until then all
+// The function with the strides of the parameters that are pieces of other tensors, or whose memory
+// has gaps. Until then all
 // its steps are those of tensors with memory of their own.
 static PrimFunc *with_strides(Context *context, const PlanKernel *kernel, PrimFunc *func) {
   Map strided = map_new(&context->scratch);

@@ -84,7 +84,7 @@ static PlanBlocker by_place(const Plan *plan, const PlanPlacement *placement) {
 
 PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor) {
   const PlanPlacement *placement = map_find(&plan->placements, tensor);
-  if (placement) return by_place(plan, placement);
+  if (placement && placement->whole) return by_place(plan, placement);
   const Stage *writer = tensor->producer;
   const Stage *reader = tensor->users.count ? tensor->users.items[0] : NULL; // NULL: an output
   Context *context = plan->context;

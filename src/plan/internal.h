@@ -478,6 +478,8 @@ const char *planner_stage_name(const Stage *stage);
 void planner_make_kernels(Planner *planner, const int *choice, Plan *plan);
 // bands.c. Fuses kernels that follow one another and can run in bands.
 void planner_make_bands(Plan *plan);
+// gaps.c. Gives tensors memory with gaps; false where none needs it.
+bool planner_add_gaps(Plan *plan);
 // written.c. Checks that each kernel reads only what is in memory before it, and that the outputs
 // are in memory in the end; otherwise a fault of ours.
 void planner_check_written(const Plan *plan);

@@ -304,6 +304,7 @@ void planner_make_kernels(Planner *planner, const int *choice, Plan *plan) {
   for (int i = 0; i < graph->inputs.count; i++) add_rewrites_of_input(g, graph->inputs.items[i]);
   set_placements(plan);
   planner_make_bands(plan);
+  if (planner_add_gaps(plan)) set_placements(plan);
   planner_check_written(plan);
   planner_note_moves(plan);
 }

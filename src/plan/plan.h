@@ -100,13 +100,15 @@ typedef struct PlanLimits {
 
 enum { PLAN_MAX_PHYSICAL = 32 };
 // Says that a tensor in this layout has no memory of its own, but is written in place in the memory
-// of another: its element 0 is `offset` elements after that of `whole`.
+// of another: its element 0 is `offset` elements after that of `whole`. Or, where `whole` is NULL,
+// that its own memory has gaps.
 typedef struct PlanPlacement {
   StageTensor *tensor;
   const Layout *layout; // NULL: row-major
   StageTensor *whole;
   const Layout *whole_layout;
   int64_t offset;
+  int64_t bytes;                      // of memory with gaps
   bool dense;                         // the strides are those that the layout has by itself
   int64_t row;                        // the elements of a row of the kernel that writes it
   int64_t strides[PLAN_MAX_PHYSICAL]; // of each physical axis, in elements
@@ -181,12 +183,13 @@ typedef struct Plan {
   bool sums_in_order;          // by the accuracy of PlanOptions
   Array(PlanKernel *) kernels; // in the order in which they run
   Array(PlanRewrite) rewrites;
-  Map placements; // StageTensor* -> PlanPlacement*: the tensors that are written in place
+  // StageTensor* -> PlanPlacement*: the tensors that are written in place, or whose memory has gaps
+  Map placements;
   double cost, cost_unplanned; // cycles
   double saved_by_bands;       // cycles, which are not in `cost`: bands are found afterwards
   double lower_bound;          // of the cost of any plan of the considered choices
   double cost_optimal, cost_forward, cost_backward; // under each policy; 0 with PLAN_NONE
-  int64_t work;                // of the solver, see PbqpSolution
+  int64_t work;                                     // of the solver, see PbqpSolution
   bool optimal; // proved: the cost equals lower_bound, and nothing was left out
   PlanLimits limits;
   PlanBilinears bilinear;             // those of PlanOptions that the plan takes

@@ -68,7 +68,7 @@ static void note_write(const WriteCheck *c, const PlanKernel *kernel, int param)
   const Layout *layout = kernel->layouts[param].layout;
   double elements = stage_tensor_elements(tensor);
   if (is_of_graph(c, tensor)) note_elements(c, kernel, tensor, layout, elements < 0 ? 1 : elements);
-  for (const PlanPlacement *at = kernel->placements[param]; at;
+  for (const PlanPlacement *at = kernel->placements[param]; at && at->whole;
        at = plan_placement(c->plan, at->whole, at->whole_layout))
     note_elements(c, kernel, at->whole, at->whole_layout, elements);
 }

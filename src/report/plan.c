@@ -81,7 +81,7 @@ static void gather_uses(Gathering *g) {
         array_push(&g->report->context->arena, readers, i);
       layout_name(g, tensor, kernel->choice.layouts[k]);
       const PlanPlacement *part = kernel->placements[k];
-      if (part) layout_name(g, part->whole, part->whole_layout);
+      if (part && part->whole) layout_name(g, part->whole, part->whole_layout);
     }
   }
 }

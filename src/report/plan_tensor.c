@@ -105,6 +105,18 @@ static void add_prices(const Describing *d, TensorReport *report) {
       arena_text(d->arena, plan_no_more_candidates(d->report->plan, d->tensor));
 }
 
+// Why the tensor is in memory, and why that has gaps.
+static const char *memory_because(const Describing *d) {
+  const PlanPlacement *placement = map_find(&d->report->plan->placements, d->tensor);
+  const char *because = plan_fusion_blocker(d->report->plan, d->tensor).because;
+  if (!placement || placement->whole) return arena_text(d->arena, because);
+  int64_t gaps = placement->bytes - plan_bytes(d->tensor, placement->layout);
+  return arena_printf(d->arena,
+                      "%s; with gaps of %s in all, so that elements that are used at the same time "
+                      "do not share sets of the first cache",
+                      because, show_bytes(d->arena, gaps));
+}
+
 TensorReport tensor_report_new(const PlanReport *r, const StageTensor *tensor, Arena *results) {
   const Describing d = {r, tensor, results};
   TensorReport report = {.tensor = tensor};
@@ -112,7 +124,7 @@ TensorReport tensor_report_new(const PlanReport *r, const StageTensor *tensor, A
   add_uses(&d, data);
   data->tensor = described(&d, data);
   bool stored = !tensor->data && tensor->producer && data->use_count && tensor->users.count;
-  data->because = arena_text(results, stored ? plan_fusion_blocker(r->plan, tensor).because : "");
+  data->because = stored ? memory_because(&d) : "";
   add_prices(&d, &report);
   return report;
 }

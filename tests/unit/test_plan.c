@@ -467,6 +467,62 @@ static void test_padding_is_not_copied(void **state) {
   }
 }
 
+// ---- Gaps
+
+typedef struct Gaps {
+  int channels, height, width;
+  const char *outputs;
+  bool gaps;
+} Gaps;
+
+static void check_gaps(Context *context, const Plan *plan, int row) {
+  for (int i = 0; i < plan->placements.count; i++) {
+    const PlanPlacement *placement = plan->placements.entries[i].value;
+    assert_null(placement->whole);
+    int64_t size = placement->bytes / 4;
+    mark_elements(placement, arena_array(&context->arena, uint8_t, size), size);
+    if (placement->bytes <= plan_bytes(placement->tensor, placement->layout))
+      fail_msg("row %d: no gaps", row);
+  }
+}
+
+// Elements that a reduction reads at the same time are not in one set of the cache.
+static void test_elements_that_share_sets_have_gaps(void **state) {
+  static const Gaps rows[] = {
+      {24, 32, 32, "y", true},  {9, 16, 128, "y", true},
+      {24, 32, 31, "y", false}, {8, 32, 32, "y", false}, // a set has 8 lines
+      {24, 32, 32, "a", false},                          // the caller's memory
+      {24, 16, 16, "y", false},                          // six elements in each of four sets
+      {33, 8, 32, "y", true},   {40, 8, 16, "y", false}, // eight sets
+  };
+  HostMachine machine = machine_probe();
+  machine.l1_ways = 8;
+  machine.line_bytes = 64;
+  PlanOptions options = {.machine = &machine, .policy = PLAN_NONE};
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    Context *context = context_new();
+    const Gaps *row = &rows[i];
+    const char *text = arena_printf(&context->arena,
+                                    "from pleat.script import relax as R\n"
+                                    "@R.function\n"
+                                    "def main(x: R.Tensor((2, 5, %d, %d), \"float32\"),\n"
+                                    "         w: R.Tensor((%d, 5, 1, 1), \"float32\"),\n"
+                                    "         v: R.Tensor((3, %d, 1, 1), \"float32\")):\n"
+                                    "    with R.dataflow():\n"
+                                    "        a = R.nn.relu(R.nn.conv2d(x, w))\n"
+                                    "        y = R.nn.conv2d(a, v)\n"
+                                    "        R.output(%s)\n"
+                                    "    return %s\n",
+                                    row->height, row->width, row->channels, row->channels,
+                                    row->outputs, row->outputs);
+    const Plan *plan = planned(context, text, &options);
+    if ((plan->placements.count > 0) != row->gaps)
+      fail_msg("row %d: %d tensors with gaps", i, plan->placements.count);
+    check_gaps(context, plan, i);
+    context_free(context);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_each_kernel_pays_for_its_start),
@@ -481,6 +537,7 @@ int main(void) {
       cmocka_unit_test(test_scalar_code_has_no_vectors),
       cmocka_unit_test(test_concatenations_are_written_in_place),
       cmocka_unit_test(test_padding_is_not_copied),
+      cmocka_unit_test(test_elements_that_share_sets_have_gaps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
