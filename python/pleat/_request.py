@@ -13,6 +13,17 @@ class PleatCancelled(PleatError):
     """A call-back ended the call."""
 
 
+def set_numbers(struct, **numbers):
+    """Sets fields of a struct. An error names the field, which has the name of the caller's argument."""
+    for name, value in numbers.items():
+        try:
+            setattr(struct, name, value)
+        except TypeError:
+            raise TypeError(f"{name}: expected an integer, not {value!r}") from None
+        except OverflowError:
+            raise OverflowError(f"{name}: {value} is too large") from None
+
+
 class Hooks:
     """The call-backs of a request. An exception in one of them ends the call, which raises it."""
 

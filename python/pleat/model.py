@@ -20,7 +20,7 @@ import threading
 
 from pleat._library import Lazy, PleatError, _lib, ffi
 from pleat._nvrtc import find_nvrtc
-from pleat._request import Hooks, Pool, PleatCancelled, PleatFault, check_status, together
+from pleat._request import Hooks, Pool, PleatCancelled, PleatFault, check_status, set_numbers, together
 from pleat.operators import Operators
 from pleat.places import located, title_of
 
@@ -160,7 +160,8 @@ class _Request:
 
     def __init__(self, model, **numbers):
         self.keep = []
-        self.struct = ffi.new("PleatRequest *", {"size": ffi.sizeof("PleatRequest"), **numbers})
+        self.struct = ffi.new("PleatRequest *", {"size": ffi.sizeof("PleatRequest")})
+        set_numbers(self.struct, **numbers)
         self.hooks = Hooks(None, None)
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()
@@ -181,6 +182,8 @@ class _Request:
 
     def set_texts(self, **fields):
         for field, text in fields.items():
+            if text is not None and not isinstance(text, (str, bytes, os.PathLike)):
+                raise TypeError(f"{field}: expected a text, not {text!r}")
             if text is not None:
                 setattr(self.struct, field, self.text(text))
 
@@ -255,7 +258,7 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
                        most_variants=most_variants, unchecked=unchecked)
     request.set_texts(path=title, cpu=cpu, policy=policy, func=func, language="python",
                       accuracy=None if accuracy is None else str(accuracy), offload=offload,
-                      target=target, tuning=None if tuning is None else os.fspath(tuning))
+                      target=target, tuning=tuning)
     request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
                       output_layout=_layouts_text(output_layouts),
                       desired_layout=_layouts_text(desired_layouts),
@@ -461,8 +464,8 @@ def _pool(parallel_for):
 
 
 def _session_options(threads, *callers):
-    options = ffi.new("PleatSessionOptions *", {"size": ffi.sizeof("PleatSessionOptions"),
-                                                "threads": threads})
+    options = ffi.new("PleatSessionOptions *", {"size": ffi.sizeof("PleatSessionOptions")})
+    set_numbers(options, threads=threads)
     for caller in callers:
         if caller:
             caller.set_in(options)

@@ -25,7 +25,8 @@ static const Option options[] = {
     {"op", 0, OPTION_TEXT, "'NAME SHAPE…'",
      "one operator: 'matmul 64x128x32', 'conv2d 1x64x56x56 64x64x3x3 stride=1 pad=1'",
      offsetof(BenchOptions, op)},
-    {"repeat", 0, OPTION_INT, "N", "runs to measure (as many as take a second, 10 at least)",
+    {"repeat", 0, OPTION_INT, "N",
+     "runs to measure; 0: as many as take a second, 10 at least, as without it",
      offsetof(BenchOptions, repeat)},
     {"against", 0, OPTION_TEXT, "dnnl",
      "the same operator, or those of a model (--offload: which), by oneDNN, if it is installed",
@@ -44,7 +45,7 @@ typedef struct Figures {
   const Peer *peer; // the library that is measured in comparison, or NULL
   Spread peer_latency;
   const Beside *beside; // a model with and without a library, or NULL
-  double apart; // largest difference of the results, relative to the largest element
+  double apart;         // largest difference of the results, relative to the largest element
 } Figures;
 
 static int64_t repeat_for_a_second(const Session *s) {

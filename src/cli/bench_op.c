@@ -142,6 +142,22 @@ static Value *make_input(OpText *t, GraphFunc *graph, int number) {
   return value;
 }
 
+static bool check_count(const OpText *t) {
+  const OpRow *row = t->row;
+  int least = row->min_inputs, most = row->max_inputs, given = t->shape_count;
+  if (given >= least && (most < 0 || given <= most)) return true;
+  Arena *arena = &t->cli->context->arena;
+  const char *range = least == most ? arena_printf(arena, "%d", least)
+                      : most < 0    ? arena_printf(arena, "at least %d", least)
+                                    : arena_printf(arena, "%d to %d", least, most);
+  diag_error_as(t->cli->context, DIAG_OPTION, (SourcePos){0},
+                "--op '%s': '%s' has %s input%s, not %d: give a shape for each", t->text, row->name,
+                range, strcmp(range, "1") ? "s" : "", given);
+  diag_note(t->cli->context, (SourcePos){0},
+            "for example --op 'matmul 64x32 32x16' or 'conv2d 1x8x14x14 16x8x3x3 pad=1'");
+  return false;
+}
+
 static GraphFunc *make_graph(OpText *t) {
   Context *context = t->cli->context;
   GraphFunc *graph = graph_func_new(context, "main");
@@ -168,5 +184,5 @@ GraphFunc *bench_op_parse(Cli *cli, const char *text) {
   for (int i = 1; i < t.words.count; i++)
     if (!strchr(t.words.items[i], '=') && !read_shape(&t, t.words.items[i])) return NULL;
   expand_matmul(&t);
-  return make_graph(&t);
+  return check_count(&t) ? make_graph(&t) : NULL;
 }

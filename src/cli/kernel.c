@@ -46,11 +46,11 @@ typedef struct Given {
 
 static Tensor *given_array(void *env, const char *name) {
   const Given *given = env;
-  return cli_given_array(given->cli, given->inputs, name);
+  return cli_given_array(given->cli, given->inputs, name, NULL);
 }
 
-// The text after NAME= in `--input`; NULL when the option is absent.
-static const char *given_number(void *env, const char *name) {
+// The text after NAME= in `--input`, which is a file or a number; NULL when the option is absent.
+static const char *given_text(void *env, const char *name) {
   const StringList *inputs = ((const Given *)env)->inputs;
   size_t n = strlen(name);
   for (int i = 0; i < inputs->count; i++)
@@ -68,7 +68,8 @@ bool kernel_make_arguments(Cli *cli, const Kernel *kernel, const InputContents *
                                .sizes = sizes->items,
                                .size_count = sizes->count,
                                .array = given_array,
-                               .number = given_number,
+                               .file = given_text,
+                               .number = given_text,
                                .env = &given};
   return kernel_arguments(cli->context, kernel, &from, out);
 }

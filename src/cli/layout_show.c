@@ -382,7 +382,9 @@ static bool axis_option(LayoutView *view, int *axis) {
     if (strcmp(layout->map->inputs[i], view->command->axis) == 0) *axis = i;
   if (*axis >= 0) return true;
   return diag_error_as(context_of(view), DIAG_OPTION, (SourcePos){0},
-                       "--axis: the layout has no axis '%s'", view->command->axis);
+                       "--axis: the layout has no axis '%s'%s", view->command->axis,
+                       suggestion_or_names(&context_of(view)->arena, view->command->axis,
+                                           layout->map->inputs, layout->rank));
 }
 
 static bool picture(LayoutView *view, bool logical, bool memory, Picture *out) {

@@ -62,10 +62,15 @@ static bool terminal_shows_colour(void) {
 }
 
 // Standard output may be a full disk, or closed. Returns 0, or the reason why it is not written.
+// The reason of an earlier write that failed is no longer known: one more write fails for it too.
 static int output_failure(void) {
   errno = 0;
-  if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
-  return errno ? errno : EIO;
+  bool failed = fflush(stdout) != 0 || ferror(stdout);
+  if (failed && !errno) {
+    fputc('\n', stdout);
+    fflush(stdout);
+  }
+  return !failed ? 0 : errno ? errno : EIO;
 }
 
 // Reports on standard error when the output could not be written.

@@ -400,13 +400,17 @@ Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *option
 
 // ---- --input name=file.npy
 
-Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name) {
+Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name, const char *type) {
   for (int i = 0; i < given->count; i++) {
-    const char *text = given->items[i];
+    const char *text = given->items[i], *path = text + strlen(name) + 1;
     if (!gives(text, name)) continue;
     Tensor *tensor = cli->arrays ? map_find(cli->arrays, text) : NULL;
-    return tensor ? tensor
-                  : tensor_keep(cli->context, npy_read(cli->context, text + strlen(name) + 1));
+    if (!tensor) tensor = tensor_keep(cli->context, npy_read(cli->context, path));
+    if (!tensor || !type || strcmp(element_type_name(tensor->type), type) == 0) return tensor;
+    diag_error(cli->context, (SourcePos){0},
+               "'%s', given for '%s', has element type %s, expected %s", path, name,
+               element_type_name(tensor->type), type);
+    return NULL;
   }
   return NULL;
 }

@@ -165,8 +165,8 @@ bool model_constraints(Cli *cli, const GraphFunc *graph, const ModelOptions *opt
 bool cli_check_pass(Cli *cli, const char *option, const char *name);
 
 // The array of `--input name=file.npy` for this input; NULL when there is none, or with a
-// diagnostic.
-Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name);
+// diagnostic, such as when the elements have another type than `type`, which may be NULL.
+Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name, const char *type);
 // Does each `--input` name one of `names`? False with diagnostics that call their owner `what`,
 // such as "model".
 bool cli_check_given(Cli *cli, const StringList *given, const char *what, const char *const *names,

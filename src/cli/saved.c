@@ -64,7 +64,8 @@ static bool check_options(Cli *cli, const char *path, const ModelOptions *option
 static Tensor *make_input(Session *s, const InputContents *contents, int number) {
   const ArgumentSpec *spec = &s->compiled->inputs[number];
   Context *context = s->cli->context;
-  Tensor *tensor = cli_given_array(s->cli, &contents->given, spec->name);
+  Tensor *tensor =
+      cli_given_array(s->cli, &contents->given, spec->name, element_type_name(spec->type));
   if (tensor || context->error_count) return tensor;
   if (!contents->fill) {
     diag_error_as(context, DIAG_OPTION, (SourcePos){0},

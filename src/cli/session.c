@@ -6,7 +6,8 @@
 
 static Tensor *make_input(Session *s, const InputContents *contents, int number) {
   const Value *value = s->graph->params[number];
-  Tensor *tensor = cli_given_array(s->cli, &contents->given, value->name);
+  Tensor *tensor = cli_given_array(s->cli, &contents->given, value->name,
+                                   dtype_name(s->cli->context, value->type));
   if (tensor || s->cli->context->error_count) return tensor;
   if (!contents->fill) {
     diag_error_as(s->cli->context, DIAG_OPTION, (SourcePos){0},

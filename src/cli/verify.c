@@ -64,7 +64,8 @@ static bool set_input(Checking *s, int number) {
   Tensor *tensor = test_data_tensor(s->cli, &s->data, value);
   if (tensor) return verify_set_input(v, number, tensor);
   if (!s->cli->context->error_count &&
-      (tensor = cli_given_array(s->cli, &s->options->model.inputs, value->name)))
+      (tensor = cli_given_array(s->cli, &s->options->model.inputs, value->name,
+                                dtype_name(s->cli->context, value->type))))
     return verify_give_input(v, number, tensor);
   return !s->cli->context->error_count && verify_fill_input(v, number, s->options->seed + number);
 }

@@ -133,6 +133,11 @@ static InterpTensor argument_over(Context *context, const Buffer *buffer, Tensor
   return arg;
 }
 
+static const char *given_name(const Making *m, const char *name) {
+  const char *file = m->contents->file ? m->contents->file(m->contents->env, name) : NULL;
+  return file ? arena_printf(&m->context->arena, "the array of '%s'", file) : "the array given";
+}
+
 // Does the array have the type and rank of the parameter? The lanes of its elements are a last
 // axis.
 static bool given_fits(Making *m, int i, const Tensor *tensor) {
@@ -140,21 +145,22 @@ static bool given_fits(Making *m, int i, const Tensor *tensor) {
   const Buffer *buffer = m->kernel->func->buffers[i];
   int lanes = buffer->type.lanes, rank = buffer->rank + (lanes > 1);
   Str own = dtype_name(context, dtype_lanes(buffer->type, 1));
+  const char *array = given_name(m, buffer->name);
   const char *axis =
       lanes > 1 ? arena_printf(&context->arena, " with %d lanes as last axis", lanes) : "";
   if (strcmp(element_type_name(tensor->type), own) != 0)
     return refuse(m, i,
-                  arena_printf(&context->arena, "holds %s, the array given has %s",
-                               dtype_name(context, buffer->type), element_type_name(tensor->type)));
+                  arena_printf(&context->arena, "holds %s, %s has %s",
+                               dtype_name(context, buffer->type), array,
+                               element_type_name(tensor->type)));
   if (tensor->rank != rank)
-    return refuse(m, i,
-                  arena_printf(&context->arena, "has rank %d%s, the array given has %d", rank, axis,
-                               tensor->rank));
+    return refuse(
+        m, i,
+        arena_printf(&context->arena, "has rank %d%s, %s has %d", rank, axis, array, tensor->rank));
   if (lanes > 1 && tensor->shape[rank - 1] != lanes)
     return refuse(m, i,
-                  arena_printf(&context->arena,
-                               "has elements of %d lanes, the array given has %lld", lanes,
-                               (long long)tensor->shape[rank - 1]));
+                  arena_printf(&context->arena, "has elements of %d lanes, %s has %lld", lanes,
+                               array, (long long)tensor->shape[rank - 1]));
   return true;
 }
 

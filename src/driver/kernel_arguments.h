@@ -16,6 +16,7 @@ typedef struct KernelContents {
   // The array that is given for a buffer, and the number for a scalar parameter as a text; NULL
   // when there is none, or with a diagnostic.
   Tensor *(*array)(void *env, const char *name);
+  const char *(*file)(void *env, const char *name); // of an array, for messages; NULL: no files
   const char *(*number)(void *env, const char *name);
   void *env;
 } KernelContents;

@@ -31,6 +31,15 @@ static bool range_error(RangeText *t, const char *from, const char *to, const ch
   return diag_error(t->request->context, pos, "%s", what);
 }
 
+static bool unknown_axis(RangeText *t, const char *from, const char *to) {
+  Arena *arena = &t->request->context->arena;
+  const Layout *layout = t->request->a.layout;
+  const char *name = arena_printf(arena, "%.*s", (int)(to - from), from);
+  const char *names = suggestion_or_names(arena, name, layout->map->inputs, layout->rank);
+  return range_error(t, from, to,
+                     arena_printf(arena, "the layout has no axis '%s'%s", name, names));
+}
+
 static const LayoutExpr *part_expr(RangeText *t, const char *from, const char *to) {
   LayoutSource source = layout_source("", -1);
   source.text = from;
@@ -100,7 +109,7 @@ static bool read_item(RangeText *t, int position, const char *from, const char *
       if (strlen(layout->map->inputs[axis]) == size &&
           strncmp(layout->map->inputs[axis], from, size) == 0)
         break;
-    if (axis < 0) return range_error(t, from, end, "the layout has no such axis");
+    if (axis < 0) return unknown_axis(t, from, end);
     from = equals + 1;
   }
   if (axis >= layout->rank) return range_error(t, from, to, "more ranges than logical axes");

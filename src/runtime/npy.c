@@ -148,6 +148,9 @@ static bool read_header(NpyReader *r) {
 
 // Finds the header's text; the elements follow it.
 static bool find_header(NpyReader *r, const char *data, size_t size) {
+  if (size > 4 && memcmp(data, "PK\3\4", 4) == 0)
+    return diag_error(r->context, r->pos,
+                      "is a .npz archive of several arrays; save the array that is meant as .npy");
   if (size < 10 || memcmp(data, magic, sizeof magic) != 0)
     return diag_error(r->context, r->pos, "is not a .npy file");
   unsigned char version = (unsigned char)data[6];

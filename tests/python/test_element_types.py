@@ -181,8 +181,9 @@ def f(a: T.handle, B: T.Buffer((3, 5), "float32x4")):
     code, text = run("run", values, "-o", str(tmp_path / "out.npz"))
     assert code == 0, text
     np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["B"].ravel(), values.ravel() * 2)
-    for wrong, why in ((values[:, :, :3], "elements of 4 lanes, the array given has 3"),
-                       (values[0], "has rank 3 with 4 lanes as last axis, the array given has 2"),
-                       (values.astype("float64"), "holds float32x4, the array given has float64")):
+    given = f"the array of '{tmp_path / 'A.npy'}' has"
+    for wrong, why in ((values[:, :, :3], f"elements of 4 lanes, {given} 3"),
+                       (values[0], f"has rank 3 with 4 lanes as last axis, {given} 2"),
+                       (values.astype("float64"), f"holds float32x4, {given} float64")):
         code, text = run("verify", np.ascontiguousarray(wrong))
         assert code == 1 and why in text

@@ -92,3 +92,12 @@ def test_a_session_outlives_its_model(image, tmp_path):
 def test_options_of_sessions(model):
     with pytest.raises(pleat.PleatError, match="threads: error: is -2"):
         model.session(threads=-2)
+    for options, why in (({"threads": "2"}, "threads: expected an integer, not '2'"),
+                         ({"most_variants": 1.5}, "most_variants: expected an integer, not 1.5"),
+                         ({"cpu": 3}, "cpu: expected a text, not 3")):
+        with pytest.raises(TypeError, match=why):
+            pleat.compile(DIGITS, **options)
+    with pytest.raises(TypeError, match="threads: expected an integer, not 'a'"):
+        model.session(threads="a")
+    with pytest.raises(OverflowError, match="threads: 4294967296 is too large"):
+        model.session(threads=2**32)

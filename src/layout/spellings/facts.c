@@ -24,8 +24,12 @@ const LayoutExpr *layout_extent_parse(Context *context, const LayoutSource *sour
 
 typedef Array(const LayoutExpr *) Extents;
 
-static bool add_extent(LayoutReader *r, Extents *extents, const LayoutExpr *e) {
+// Adds the extent whose text goes from `from` to where the reader is.
+static bool add_extent(LayoutReader *r, Extents *extents, const char *from, const LayoutExpr *e) {
   if (!e) return false;
+  if (e->op == LAYOUT_CONST && e->value < 0)
+    return layout_reader_error(r, from, r->at, "extent %d is %lld", extents->count,
+                               (long long)e->value);
   if (extents->count == MAX_RANK)
     return layout_reader_error(r, r->text, r->end, "more than %d axes", MAX_RANK);
   array_push(&r->context->lasting, extents, e);
@@ -41,7 +45,7 @@ static bool read_crossed(LayoutReader *r, Extents *extents) {
     r->end = cross ? cross : end;
     if (layout_reader_at_end(r))
       return layout_reader_error(r, from, r->end + 1, "an extent is missing");
-    if (!add_extent(r, extents, whole_expr(r))) return false;
+    if (!add_extent(r, extents, from, whole_expr(r))) return false;
   }
   return true;
 }
@@ -52,7 +56,8 @@ static bool read_listed(LayoutReader *r, Extents *extents, const char *stop) {
        first = false) {
     if (!first && !layout_reader_expect(r, ",")) return false;
     if (!first && (*stop ? layout_reader_accept(r, stop) : layout_reader_at_end(r))) break;
-    if (!add_extent(r, extents, layout_reader_expr(r, false))) return false;
+    const char *from = r->at;
+    if (!add_extent(r, extents, from, layout_reader_expr(r, false))) return false;
   }
   if (layout_reader_at_end(r)) return true;
   const char *saw = layout_reader_saw(r);
