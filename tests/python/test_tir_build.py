@@ -5,6 +5,7 @@ import ctypes
 import os
 import pathlib
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -458,13 +459,43 @@ def test_passes_that_a_context_adds_run(phase):
     assert b.tolist() == [0, 2, 4, 6] and c.tolist() == [2, 4, 6, 8]
 
 
-def test_functions_whose_names_begin_with_that_of_the_program():
+@I.ir_module
+class Calling:
     @T.prim_func
     def sched(A: T.Buffer((1,), "int32")):
         A[0] = T.call_extern("int32", "sched_yield")
-    a = np.full(1, 7, "int32")
-    pleat.build(sched, cache=False)(a)
-    assert a[0] == 0
+
+    @T.prim_func
+    def __open(A: T.Buffer((1,), "int32")):
+        A[0] = T.call_extern("int32", "__open_2", A.data, 0)
+
+    @T.prim_func
+    def abs(ffs: T.Buffer((1,), "int32")):
+        ffs[0] = T.call_extern("int32", "abs", ffs[0] - 9) + T.call_extern("int32", "ffs", ffs[0] + 1)
+
+    @T.prim_func
+    def sinf(A: T.Buffer((1,), "int32")):
+        A[0] = T.Cast("int32", T.sin(T.Cast("float32", A[0])) * T.float32(1000))
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_programs_with_names_of_the_functions_that_they_call(target, tmp_path):
+    """A function outside may have the name of a program or of an argument, or one that begins so."""
+    run = pleat.build(Calling, target=target, cache=False)
+    expected = {"sched": 0, "__open": -1, "abs": 2 + 4, "sinf": 656}
+    for name, value in expected.items():
+        a = np.full(1, 7, "int32")
+        run[name](a)
+        assert (name, a[0]) == (name, value)
+    code = tmp_path / ("code.c" if target == "c" else "code.s")
+    run.export_library(code)
+    subprocess.run(["cc", "-w", "-shared", "-fPIC", code, "-o", tmp_path / "code.so", "-lm"], check=True)
+    linked = ctypes.CDLL(tmp_path / "code.so")
+    for name, value in expected.items():
+        a = np.full(1, 7, "int32")
+        memory = (ctypes.c_void_p * 1)(a.ctypes.data)
+        linked[f"code_{name}_run"](memory, memory, None)
+        assert (name, a[0]) == (name, value)
 
 
 def test_passes_of_lowering_are_disabled():

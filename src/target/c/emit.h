@@ -166,6 +166,9 @@ CFunction c_function_of(CModule *module, const LowerKernel *kernel, const LowerR
 void c_comment_buffers(CModule *module, const CFunction *function);
 CModule c_module_new(Context *context, const TargetOptions *options);
 CEmit c_emit_new(CModule *module);
+// Keeps the names of functions outside that the kernels call from being defined by the module.
+// `seen` has the names in earlier units.
+void c_reserve_calls(CModule *module, const TargetUnit *unit, Map *seen);
 // Adds the functions of a kernel, named as preferred (NULL: as its regions), and fills functions[i]
 // for each region.
 void c_module_add(CModule *module, const LowerKernel *kernel, const char *preferred,

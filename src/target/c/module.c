@@ -39,6 +39,29 @@ CModule c_module_new(Context *context, const TargetOptions *options) {
   return module;
 }
 
+typedef struct Calls {
+  CModule *module;
+  Map *seen;
+} Calls;
+
+static bool reserve_call(Visitor *visitor, Expr *e) {
+  Calls *calls = visitor->env;
+  bool is_call = e->op == EXPR_CALL || e->op == EXPR_CALL_PURE;
+  if (!is_call || map_contains(calls->seen, e->as.s)) return true;
+  map_put(calls->seen, e->as.s, (intptr_t)1);
+  c_global_name(calls->module, e->as.s);
+  return true;
+}
+
+void c_reserve_calls(CModule *module, const TargetUnit *unit, Map *seen) {
+  Map once = map_new(module->arena);
+  Calls calls = {module, seen};
+  for (int k = 0; k < unit->kernel_count; k++)
+    for (int t = 0; t < unit->kernels[k]->region_count; t++)
+      visit_stmt(&(Visitor){.env = &calls, .enter_expr = reserve_call, .once = &once},
+                 unit->kernels[k]->regions[t].body);
+}
+
 CEmit c_emit_new(CModule *module) {
   CEmit emit = {.module = module, .context = module->context, .arena = module->arena};
   emit.body = text_new(emit.arena);
@@ -84,8 +107,7 @@ static bool note_expr(Visitor *visitor, Expr *e) {
 static Use use_of(CModule *module, Stmt *body) {
   Use use = {map_new(module->arena), map_new(module->arena)};
   Map once = map_new(module->arena);
-  Visitor visitor = {
-      .env = &use, .enter_stmt = note_stmt, .enter_expr = note_expr, .once = &once};
+  Visitor visitor = {.env = &use, .enter_stmt = note_stmt, .enter_expr = note_expr, .once = &once};
   visit_stmt(&visitor, body);
   return use;
 }

@@ -322,6 +322,8 @@ static bool write_source(CProgram *w, const ProgramHeader *header, Text *out) {
   CModule module = c_module_new(w->context, &w->options->target);
   Text functions = text_new(w->arena);
   reserve_functions(w, header, &module);
+  Map called = map_new(w->arena);
+  for (int i = 0; i < w->count; i++) c_reserve_calls(&module, &w->programs[i].unit, &called);
   if (target_has_host(w->programs, w->count)) c_write_host_support(&module, header, &functions);
   if (!write_functions(w, header, &module, &functions)) return false;
   text_printf(out, "// %s: %d kernels in %d steps\n#include \"%s.h\"\n\n", c_program_title(w),

@@ -7,16 +7,21 @@
 // ---- Names -------------------------------------------------------------------------------------
 
 static const char *const taken[] = {
-    "auto",    "break",    "case",   "char",   "const",    "continue", "default", "do",
-    "double",  "else",     "enum",   "extern", "float",    "for",      "goto",    "if",
-    "inline",  "int",      "long",   "main",   "register", "restrict", "return",  "short",
-    "signed",  "sizeof",   "static", "struct", "switch",   "typedef",  "union",   "unsigned",
-    "void",    "volatile", "while",  "args",   "begin",    "end",      "linux",   "unix",
-    "asm",     "typeof",   "bool",   "true",   "false",    "weights",  "arena",   "inputs",
-    "outputs", "i386",     "y0",     "y1",     "yn",       "j0",       "j1",      "jn",
-    "gamma",   "index",    "exp",    "log",    "pow",      "sqrt",     "tanh",    "erf",
-    "sin",     "cos",      "tan",    "signal", "read",     "write",    "abs",     "floor",
-    "ceil",    "trunc",    "round",
+    "auto",    "break",    "case",      "char",       "const",    "continue", "default", "do",
+    "double",  "else",     "enum",      "extern",     "float",    "for",      "goto",    "if",
+    "inline",  "int",      "long",      "main",       "register", "restrict", "return",  "short",
+    "signed",  "sizeof",   "static",    "struct",     "switch",   "typedef",  "union",   "unsigned",
+    "void",    "volatile", "while",     "args",       "begin",    "end",      "linux",   "unix",
+    "asm",     "typeof",   "bool",      "true",       "false",    "weights",  "arena",   "inputs",
+    "outputs", "i386",     "y0",        "y1",         "yn",       "j0",       "j1",      "jn",
+    "gamma",   "index",    "exp",       "log",        "pow",      "sqrt",     "tanh",    "erf",
+    "sin",     "cos",      "tan",       "signal",     "read",     "write",    "abs",     "floor",
+    "ceil",    "trunc",    "round",     "exp2",       "log2",     "log10",    "log1p",   "asin",
+    "acos",    "atan",     "sinh",      "cosh",       "asinh",    "acosh",    "atanh",   "fmod",
+    "atan2",   "hypot",    "nextafter", "expf",       "exp2f",    "logf",     "log2f",   "log10f",
+    "log1pf",  "powf",     "tanhf",     "erff",       "sinf",     "cosf",     "tanf",    "asinf",
+    "acosf",   "atanf",    "sinhf",     "coshf",      "asinhf",   "acoshf",   "atanhf",  "fmodf",
+    "atan2f",  "hypotf",   "roundf",    "nextafterf",
 };
 
 const char *c_identifier(Arena *arena, const char *preferred) {

@@ -108,8 +108,14 @@ static const char support[] =
     "  ret i32 -1\n}\n";
 
 void llvm_add_host_support(LlvmModule *module, const LlvmPrograms *whole) {
-  if (target_has_host(whole->programs, whole->count))
-    text_printf(&module->functions, support, TARGET_ERROR_BYTES, whole->header.name);
+  static const char *const declared[] = {"TVMFFIErrorSetRaisedFromCStr", "snprintf",
+                                         "aligned_alloc", "free"};
+  if (!target_has_host(whole->programs, whole->count)) return;
+  for (int i = 0; i < COUNT_OF(declared); i++) {
+    Str name = str_intern(module->context, declared[i]);
+    map_put(&module->declared, name, name);
+  }
+  text_printf(&module->functions, support, TARGET_ERROR_BYTES, whole->header.name);
 }
 
 void llvm_add_host(Emit *emit, const LlvmPrograms *whole, const TargetProgram *p) {

@@ -41,14 +41,15 @@ TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetO
   return &loading->loading;
 }
 
-// Whether `text` begins with the name of one of the kernel's functions: the kernel's name, which a
-// number or an ending may follow. A function outside may have a name that begins so, "gemv_update".
-static bool is_own_name(const char *text, const char *name, size_t length) {
-  if (text[0] != '@' || strncmp(text + 1, name, length)) return false;
-  const char *rest = text + 1 + length;
-  size_t digits = rest[0] == '_' ? strspn(rest + 1, "0123456789") : 0;
-  if (digits) rest += 1 + digits;
-  return *rest == '(' || *rest == '.';
+// Whether `text` begins with the name of one of the kernel's functions: that of a region, which an
+// ending may follow. A function outside may have a name that begins so, "gemv_update".
+static bool is_own_name(const char *text, const LowerKernel *kernel) {
+  for (int i = 0; text[0] == '@' && i < kernel->region_count; i++) {
+    size_t length = strlen(kernel->regions[i].name);
+    bool begins = !strncmp(text + 1, kernel->regions[i].name, length);
+    if (begins && (text[1 + length] == '(' || text[1 + length] == '.')) return true;
+  }
+  return false;
 }
 
 enum { DIGITS = DIGEST_TEXT_SIZE - 1 };
@@ -60,13 +61,13 @@ typedef struct NamedText {
   char name[DIGEST_TEXT_SIZE + 1];
 } NamedText;
 
-static NamedText name_by_digest(Context *context, const char *text, const char *name) {
+static NamedText name_by_digest(Context *context, const char *text, const LowerKernel *kernel) {
   static const char zeros[] = "00000000000000000000000000000000";
   NamedText named = {.text = text_new(&context->scratch), .name = "k"};
-  Array(size_t) places = {0}; // of the digits
-  size_t length = strlen(name);
+  Array(size_t) places = {0};                 // of the digits
+  size_t length = strlen(kernel->func->name); // with which the names of regions begin
   for (const char *at; (at = strchr(text, '@')); text = at) {
-    bool own = is_own_name(at, name, length);
+    bool own = is_own_name(at, kernel);
     text_append(&named.text, text, (size_t)(at + 1 - text));
     at += own ? length + 1 : 1;
     if (!own) continue;
@@ -107,7 +108,7 @@ bool llvm_load_add(TargetLoading *generic, LowerKernel *kernel) {
   TargetOptions of_it = generic->options;
   if (of_it.kernels) of_it.kernels += loading->count++;
   const char *text = llvm_module_text(generic->context, &alone, &of_it, NULL, LLVM_OUTPUT_OBJECT);
-  NamedText named = name_by_digest(generic->context, text, kernel->func->name);
+  NamedText named = name_by_digest(generic->context, text, kernel);
   name_regions(loading, kernel, named.name);
   if (!seen_before(loading, &named.digest))
     llvm_crew_add(generic->context, loading->crew, kernel->func->name, text_string(&named.text));

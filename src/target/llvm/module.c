@@ -138,6 +138,26 @@ static void add_programs(LlvmModule *module, const LlvmPrograms *whole) {
   }
 }
 
+// Gives regions other names than functions outside that the module calls. False where all have such
+// names already.
+static bool rename_called(const LlvmModule *module, const TargetUnit *unit) {
+  Map taken = map_new(module->arena);
+  bool renamed = false;
+  for (int k = 0; k < unit->kernel_count; k++)
+    for (int t = 0; t < unit->kernels[k]->region_count; t++)
+      map_put(&taken, unit->kernels[k]->regions[t].name, (intptr_t)1);
+  for (int k = 0; k < unit->kernel_count; k++)
+    for (int t = 0; t < unit->kernels[k]->region_count; t++) {
+      Str *name = &unit->kernels[k]->regions[t].name;
+      if (!map_contains(&module->declared, *name)) continue;
+      while (map_contains(&module->declared, *name) || map_contains(&taken, *name))
+        *name = str_format(module->context, "%s_", *name);
+      map_put(&taken, *name, (intptr_t)1);
+      renamed = true;
+    }
+  return renamed;
+}
+
 const char *llvm_module_text(Context *context, const TargetUnit *unit, const TargetOptions *options,
                              const LlvmPrograms *whole, LlvmOutput output) {
   Arena *arena = &context->scratch;
@@ -145,6 +165,7 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit, const Tar
   module.features = target_features(options->machine);
   module.features.dot_vector_bytes = module.features.vector_bytes;
   module.report = options->report ? options->report : arena_new(arena, TargetReport);
+  TargetReport as_given = *module.report;
   module.globals = text_new(arena);
   module.functions = text_new(arena);
   module.declarations = text_new(arena);
@@ -161,6 +182,10 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit, const Tar
     target_report_kernel(options, k, &before, module.report);
   }
   if (whole) add_programs(&module, whole);
+  TargetReport with_all = *module.report;
+  *module.report = as_given;
+  if (rename_called(&module, unit)) return llvm_module_text(context, unit, options, whole, output);
+  *module.report = with_all;
   Text text = text_new(arena);
   text_printf(&text, "source_filename = \"%s\"\ntarget triple = \"x86_64-unknown-linux-gnu\"\n",
               unit->name);
