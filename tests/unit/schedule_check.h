@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
+
 static inline PrimFunc *check_parse(Context *context, const char *program) {
   SourceFile *file = source_file_new(context, "program.py", program, strlen(program));
   Module *module = script_parse(context, file);
@@ -202,14 +204,20 @@ static inline void made(const char *program, const char *steps) {
   context_free(context);
 }
 
-// The same, and the program has the text afterwards.
-static inline void made_with(const char *program, const char *steps, const char *text) {
+// The same, and the program has each of the texts afterwards, the second after the first.
+static inline void gives(const char *program, const char *steps, const char *first,
+                         const char *second) {
   Context *context = context_new();
   Schedule *schedule = check_made(context, program, steps);
   const char *after = check_text(context, schedule_func(schedule));
-  if (!strstr(after, text)) fprintf(stderr, "wanted: %s\n%s\n", text, after);
-  assert_non_null(strstr(after, text));
+  const char *at = strstr(after, first);
+  if (!at || !strstr(at, second)) fprintf(stderr, "wanted: %s\n%s\n%s\n", first, second, after);
+  assert_true(at && strstr(at, second));
   context_free(context);
+}
+
+static inline void made_with(const char *program, const char *steps, const char *text) {
+  gives(program, steps, text, "");
 }
 
 // Checks that the last step is refused with a message that contains `message`, and changes nothing.

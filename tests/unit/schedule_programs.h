@@ -4,8 +4,7 @@
 #define PLEAT_TESTS_SCHEDULE_PROGRAMS_H
 
 #include "random_kernels.h"
-
-#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
+#include "schedule_check.h"
 
 static const char *const programs[] = {
     HEAD "def f(A: T.Buffer((13, 7), 'float32'), R: T.Buffer((13, 7), 'float32'),\n"

@@ -3,8 +3,6 @@
 // padding and its content, predicates, and separators. Padding with any content has NaN here.
 #include "schedule_check.h"
 
-#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
-
 static const char copy[] =
     HEAD "def f(A: T.Buffer((30, 7), 'float32'), B: T.Buffer((30, 7), 'float32')):\n"
          "    for i, j in T.grid(30, 7):\n"

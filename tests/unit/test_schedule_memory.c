@@ -3,8 +3,6 @@
 // bounds, and on parts of blocks with memory and views of their own.
 #include "schedule_check.h"
 
-#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
-
 // Rows are chosen by numbers that the nest of the reader stores.
 static const char *const chosen_rows =
     HEAD "def f(A: T.Buffer((8, 5), 'float32'), I: T.Buffer((6,), 'int32'),\n"

@@ -4,7 +4,6 @@
 // well-formed program that can be read again, or is refused.
 #include "schedule_check.h"
 
-#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
 #define PARAMS HEAD "def f(A: T.Buffer((16, 8), 'float32'), C: T.Buffer((16, 8), 'float32')):\n"
 
 static const char wide[] = HEAD "def f(A: T.Buffer((T.int64(13), T.int64(7)), 'float32'),\n"

@@ -1,20 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests optional parameters of schedule steps, and the step loop_partition.
-#include "schedule_check.h"
-
-#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
-
-static const char *const chain =
-    HEAD "def f(A: T.Buffer((13, 7), 'float32'), D: T.Buffer((7, 13), 'float32')):\n"
-         "    B = T.alloc_buffer((13, 7))\n"
-         "    for i, j in T.grid(13, 7):\n"
-         "        with T.block('B'):\n"
-         "            vi, vj = T.axis.remap('SS', [i, j])\n"
-         "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
-         "    for j, i in T.grid(7, 13):\n"
-         "        with T.block('D'):\n"
-         "            vj, vi = T.axis.remap('SS', [j, i])\n"
-         "            D[vj, vi] = B[vi, vj] + T.float32(1)\n";
+#include "schedule_chain.h"
 
 static const char *const pairs =
     HEAD "def f(A: T.Buffer((5, 7)), D: T.Buffer((5, 7)), E: T.Buffer((5, 7))):\n"
@@ -45,17 +31,6 @@ static const char *const rows =
          "            with T.init():\n"
          "                R[vi] = T.float32(1)\n"
          "            R[vi] = R[vi] + A[vi, vk]\n";
-
-// Like made, and the program has each of the texts afterwards, the second after the first.
-static void gives(const char *program, const char *steps, const char *first, const char *second) {
-  Context *context = context_new();
-  Schedule *schedule = check_made(context, program, steps);
-  const char *after = check_text(context, schedule_func(schedule));
-  const char *at = strstr(after, first);
-  if (!at || !strstr(at, second)) fprintf(stderr, "wanted: %s\n%s\n%s\n", first, second, after);
-  assert_true(at && strstr(at, second));
-  context_free(context);
-}
 
 #define LOOPS "i, j = sch.get_loops('B')\n"
 

@@ -3,8 +3,6 @@
 // cache_index, and rfactor of several results.
 #include "schedule_check.h"
 
-#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
-
 // A reduction by `UPDATE` of the rows of A, and a block `last` on its result.
 #define ROWS(START, UPDATE, LAST)                                                                  \
   HEAD "def f(A: T.Buffer((13, 7), 'float32'), C: T.Buffer((13,), 'float32'),\n"                   \

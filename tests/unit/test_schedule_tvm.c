@@ -2,8 +2,6 @@
 // Steps as TVM's own tests make them: proved here too, and refused where the proof needs more.
 #include "schedule_check.h"
 
-#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
-
 // ---- Reductions over threads -------------------------------------------------------------------
 
 static const char row_sums[] =
