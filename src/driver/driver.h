@@ -124,6 +124,7 @@ typedef struct Program {
   int nodes_folded;
   Map folded;         // of fold.c: constant stages by their functions and inputs
   WordKey folded_key; // the one that is looked for
+  BilinearFacts *bilinear_facts;
 } Program;
 
 // Adds the guards of a kernel whose workspace is at this offset of the arena.

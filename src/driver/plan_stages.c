@@ -41,6 +41,7 @@ static PlanOptions plan_options(const Program *p) {
                          .constraints = p->options.constraints,
                          .accuracy = p->options.accuracy,
                          .tuning = p->options.tuning,
+                         .facts = p->bilinear_facts,
                          .runner_up = p->options.runner_up};
   options.accuracy.exact |= p->options.quick;
   return options;

@@ -345,6 +345,7 @@ static Program *plan_only(Context *context, const GraphFunc *graph, const Compil
   *p = (Program){.context = context, .name = graph->name, .graph = graph, .options = *options};
   p->folded = map_new(&context->arena);
   p->folded_key = word_key_new(&context->arena);
+  p->bilinear_facts = bilinear_facts_new(context);
   int64_t start = clock_now_ns();
   report_progress(p, "planning", 0, 1);
   p->plan = program_plan_stages(p);

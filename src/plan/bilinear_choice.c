@@ -31,6 +31,15 @@ typedef struct KnownAlgorithm {
   BilinearAlgorithm algorithm;
 } KnownAlgorithm;
 
+struct BilinearFacts {
+  Array(KnownErrors) errors;
+  KnownAlgorithm algorithms[MOST_OUTPUTS + 1][WINDOW_MOST_TAPS + 1]; // by outputs and taps
+};
+
+BilinearFacts *bilinear_facts_new(Context *context) {
+  return arena_new(&context->arena, BilinearFacts);
+}
+
 // The choice for all stages whose loops are equal and that read their weights alike.
 typedef struct KnownChoice {
   const Stage *kind; // the first of these stages
@@ -42,10 +51,9 @@ typedef struct KnownChoice {
 typedef struct Choosing {
   Planner planner; // for nests and layouts only
   const PlanOptions *options;
-  Array(KnownErrors) known;
+  BilinearFacts *facts;
   Array(KnownChoice) choices;
   Map kinds; // by stage: the first stage whose loops are equal
-  KnownAlgorithm algorithms[MOST_OUTPUTS + 1][WINDOW_MOST_TAPS + 1]; // by outputs and taps
   PlanBilinears uses;
 } Choosing;
 
@@ -174,8 +182,8 @@ static BilinearErrors errors_of(Choosing *c, const BilinearVariant *v) {
     key.taps[key.count] = w->taps;
     by[key.count++] = &w->algorithm;
   }
-  for (int i = 0; i < c->known.count; i++) {
-    KnownErrors known = c->known.items[i];
+  for (int i = 0; i < c->facts->errors.count; i++) {
+    KnownErrors known = c->facts->errors.items[i];
     if (known.channels == key.channels && !memcmp(known.outputs, key.outputs, sizeof key.outputs) &&
         !memcmp(known.taps, key.taps, sizeof key.taps))
       return known.errors;
@@ -183,7 +191,7 @@ static BilinearErrors errors_of(Choosing *c, const BilinearVariant *v) {
   Arena *scratch = &c->planner.context->scratch;
   key.errors = key.count ? bilinear_errors(scratch, key.channels, by[0], by[1])
                          : block_errors(scratch, key.channels, block_algorithm());
-  array_push(&c->planner.context->arena, &c->known, key);
+  array_push(&c->planner.context->arena, &c->facts->errors, key);
   return key.errors;
 }
 
@@ -195,7 +203,7 @@ static bool is_accurate(const Choosing *c, const PlanBilinear *use) {
 // ---- Variants
 
 static bool algorithm_for(Choosing *c, int outputs, int64_t taps, BilinearAlgorithm *out) {
-  KnownAlgorithm *known = &c->algorithms[outputs][taps];
+  KnownAlgorithm *known = &c->facts->algorithms[outputs][taps];
   if (!known->searched) known->exists = bilinear_best(outputs, (int)taps, &known->algorithm);
   known->searched = true;
   *out = known->algorithm;
@@ -353,6 +361,7 @@ static void find_kinds(Choosing *c) {
 PlanBilinears plan_add_bilinear(StageGraph *s, const PlanOptions *options) {
   Choosing c = {.planner = {.context = s->context, .stages = s, .machine = options->machine},
                 .options = options};
+  c.facts = options->facts ? options->facts : bilinear_facts_new(s->context);
   Map nests = map_new(&s->context->arena), shapes = map_new(&s->context->arena);
   c.planner.nests = &nests;
   c.planner.shapes = &shapes;

@@ -72,6 +72,11 @@ typedef Array(TuningRecord) Tuning;
 // The form of a program in which it is compared with kernels: its blocks state their regions.
 PrimFunc *tuning_program(Context *context, PrimFunc *func);
 
+// The bilinear algorithms that were looked for, and their measured errors, which all plans of a
+// program share.
+typedef struct BilinearFacts BilinearFacts;
+BilinearFacts *bilinear_facts_new(Context *context);
+
 #define PLAN_SECONDS 0.3 // that the solver has usually
 
 typedef struct PlanOptions {
@@ -81,6 +86,7 @@ typedef struct PlanOptions {
   const PlanConstraints *constraints; // NULL: no constraints
   PlanAccuracy accuracy;
   const Tuning *tuning;   // NULL: no records
+  BilinearFacts *facts;   // NULL: found anew
   PlanBilinears bilinear; // the result of plan_add_bilinear for these stages
   int runner_up;          // how many places the schedules of kernels are behind the cheapest
                           // (strategies_behind); 0: they are the cheapest
