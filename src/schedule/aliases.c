@@ -360,10 +360,25 @@ static void find_elements(const AliasCompare *c, const AliasStorage *storage, Al
 
 // ---- Buffers with strides that are not constant -------------------------------------------------
 
+// Assumes that e >= 1. A factor that is not negative is then at least 1, and so is the other one.
+static void assume_positive(const AliasCompare *c, Expr *e) {
+  analyzer_assume(c->analyzer, expr_binary(c->context, EXPR_LE, number(c, 1), e));
+  if (e->op != EXPR_MUL ||
+      !(proves_least(c, number(c, 0), e->args[0]) || proves_least(c, number(c, 0), e->args[1])))
+    return;
+  assume_positive(c, e->args[0]);
+  assume_positive(c, e->args[1]);
+}
+
 static void assume_elements(const AliasCompare *c, const Buffer *buffer) {
-  for (int i = 0; i < buffer->rank; i++)
-    analyzer_assume(c->analyzer,
-                    expr_binary(c->context, EXPR_LE, number(c, 1), index_of(c, buffer->shape[i])));
+  for (int i = 0; i < buffer->rank; i++) assume_positive(c, index_of(c, buffer->shape[i]));
+}
+
+// The buffers have elements, which are in the memory of the first buffer of the storage: that has
+// elements too.
+static void assume_both(const AliasCompare *c, const AliasStorage *storage, const Buffer *buffer) {
+  assume_elements(c, buffer);
+  assume_elements(c, storage->buffers.items[0].buffer);
 }
 
 // A buffer's axes from the longest step to the shortest one.
@@ -438,7 +453,7 @@ static Membership place_elements(const AliasCompare *c, const AliasStorage *stor
   int size = buffer_element_bytes(from);
   if (buffer_element_bytes(to) % size) return ELEMENT_UNKNOWN;
   int mark = analyzer_mark(c->analyzer);
-  assume_elements(c, from);
+  assume_both(c, storage, from);
   AliasPair found = *pair;
   found.inner = inner;
   found.outer = outer;
@@ -450,11 +465,12 @@ static Membership place_elements(const AliasCompare *c, const AliasStorage *stor
 }
 
 // Whether one of the first and last elements of `from` is proved to be in `to`.
-static bool shares_corner(const AliasCompare *c, const Buffer *from, const Buffer *to) {
+static bool shares_corner(const AliasCompare *c, const AliasStorage *storage, const Buffer *from,
+                          const Buffer *to) {
   int size = buffer_element_bytes(from), mark = analyzer_mark(c->analyzer);
   if (buffer_element_bytes(to) % size || from->rank > 4) return false;
   assume_elements(c, from);
-  assume_elements(c, to);
+  assume_both(c, storage, to);
   Expr *corner[4];
   bool found = false;
   for (int mask = 0; mask < 1 << from->rank && !found; mask++) {
@@ -493,7 +509,7 @@ static void compare_steps(const AliasCompare *c, const AliasStorage *storage, Al
     pair->relation = ALIAS_CONTAINS;
   else if (in_a == ELEMENT_OUTSIDE || in_b == ELEMENT_OUTSIDE)
     pair->relation = ALIAS_DISJOINT;
-  else if (shares_corner(c, a, b) || shares_corner(c, b, a))
+  else if (shares_corner(c, storage, a, b) || shares_corner(c, storage, b, a))
     pair->relation = ALIAS_OVERLAP;
   if (pair->relation == ALIAS_DISJOINT)
     pair->bytes = 0;
@@ -687,11 +703,12 @@ static void assume_sizes(const AliasCompare *c, const AliasStorage *storage) {
 
 const AliasPlace *aliases_place(Context *context, const Buffer *inner, const Buffer *outer) {
   AliasStorage storage = {.obstacle = NULL};
-  array_push(&context->arena, &storage.buffers, ((AliasBuffer){outer, ALIAS_ALLOCATION, NULL}));
-  array_push(&context->arena, &storage.buffers, ((AliasBuffer){inner, ALIAS_DECLARATION, NULL}));
+  // `inner` comes first: where it has elements, `outer` may have none.
+  array_push(&context->arena, &storage.buffers, ((AliasBuffer){inner, ALIAS_ALLOCATION, NULL}));
+  array_push(&context->arena, &storage.buffers, ((AliasBuffer){outer, ALIAS_DECLARATION, NULL}));
   AliasCompare c = {context, analyzer_new(context), index_type(&storage)};
   assume_sizes(&c, &storage);
-  AliasPair pair = {.a = 1, .b = 0, .relation = ALIAS_UNDECIDED};
+  AliasPair pair = {.a = 0, .b = 1, .relation = ALIAS_UNDECIDED};
   if (!dtype_equal(inner->type, outer->type)) return NULL;
   if (!inner->strides && !outer->strides) compare_dense(&c, inner, outer, &pair);
   if (pair.relation == ALIAS_SAME || pair.relation == ALIAS_WITHIN)

@@ -77,3 +77,14 @@ def symbolic_strides(a: T.handle, n: T.int32, m: T.int32):
     for i in range(n):
         left[i, 0] = right[i, 1] + pairs[i, 1, 0] + columns[3, i] + middle[i, 0] + late[0]
         left[i, 1] = T.Cast("float32", halves[i, 7]) + T.if_then_else(i * m < n, other[0, 0], T.float32(0))
+
+
+# Tiles of one memory: it has elements where they have some, so its rows are not empty.
+@T.prim_func
+def tiles(a: T.handle, n: T.int32, m: T.int32):
+    A = T.match_buffer(a, (n * 8, m * 8), "float32")
+    first = T.decl_buffer((4, 4), "float32", data=A.data, strides=(m * 8, 1))
+    right = T.decl_buffer((4, 4), "float32", data=A.data, strides=(m * 8, 1), elem_offset=4)
+    below = T.decl_buffer((4, 4), "float32", data=A.data, strides=(m * 8, 1), elem_offset=m * 32 + 2)
+    inside = T.decl_buffer((2, 2), "float32", data=A.data, strides=(m * 8, 1), elem_offset=m * 8 + 1)
+    A[0, 0] = first[0, 0] + right[0, 0] + below[0, 0] + inside[0, 0]
