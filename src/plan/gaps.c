@@ -161,7 +161,8 @@ static bool shares_sets(const GapSearch *s, const StageTensor *tensor, const Lay
     step = gcd_of(axes.strides[k] * bytes, step);
     count *= values;
   }
-  return count > (double)(period / MAX_OF(step, machine->line_bytes) * machine->l1_ways);
+  int64_t sets = period / MAX_OF(step, machine->line_bytes);
+  return count > (double)(sets * MAX_OF(machine->l1_ways, 1));
 }
 
 static bool stage_crowds(const GapSearch *s, const Stage *stage, const StageTensor *tensor,
@@ -231,7 +232,7 @@ static PlanPlacement *with_gaps(const GapSearch *s, StageTensor *tensor, const L
       placement->dense = false;
     }
     placement->strides[k] = stride;
-    stride *= axes.extents[k];
+    stride *= MAX_OF(axes.extents[k], 1);
   }
   placement->bytes = stride * bytes;
   return placement->dense ? NULL : placement;
