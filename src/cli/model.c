@@ -241,8 +241,7 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t
 #endif
 }
 
-// Refuses the options that are for graphs.
-static bool refuse_layouts(Cli *cli, const char *path, const ModelOptions *options) {
+bool model_refuse_choices(Cli *cli, const ModelOptions *options, const char *why) {
   const GivenOption rows[] = {
       {"--desired-layout", options->desired.count},
       {"--keep-layout", options->keep.count},
@@ -251,15 +250,21 @@ static bool refuse_layouts(Cli *cli, const char *path, const ModelOptions *optio
       {"--policy", options->policy != NULL},
       {"--accuracy", options->accuracy != NULL},
       {"--offload", options->offload != NULL},
-      {"--operators", options->operators.count},
       {"--tuning", options->tuning != NULL},
       {"--runner-up", options->runner_up != 0},
   };
+  return cli_refuse(cli, rows, COUNT_OF(rows), why);
+}
+
+// Refuses the options that are for graphs.
+static bool refuse_layouts(Cli *cli, const char *path, const ModelOptions *options) {
+  const GivenOption operators = {"--operators", options->operators.count};
   const char *why = arena_printf(&cli->context->arena,
                                  "%s holds tensor programs, which state their own layouts; the "
                                  "option is for models and graph functions",
                                  path);
-  return cli_refuse(cli, rows, COUNT_OF(rows), why);
+  bool fits = model_refuse_choices(cli, options, why);
+  return cli_refuse(cli, &operators, 1, why) && fits;
 }
 
 static bool open_script(Cli *cli, const char *path, const ModelOptions *options, ModelFile *file) {

@@ -153,6 +153,10 @@ Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions
 // lowered.
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
 
+// Refuses the options that choose the layouts and schedules of a graph, for the reason `why`. False
+// with a diagnostic for each that is given.
+bool model_refuse_choices(Cli *cli, const ModelOptions *options, const char *why);
+
 // Sets the machine of --cpu and the target of --target. False with a diagnostic.
 bool model_target(Cli *cli, const ModelOptions *options, CompileOptions *compile);
 

@@ -40,15 +40,6 @@ static bool check_options(Cli *cli, const char *path, const ModelOptions *option
       {"--input-shape", options->input_shapes.count},
       {"--dim", options->dims.count},
       {"--func", options->func != NULL},
-      {"--desired-layout", options->desired.count},
-      {"--keep-layout", options->keep.count},
-      {"--input-layout", options->input_layouts.count},
-      {"--output-layout", options->output_layouts.count},
-      {"--policy", options->policy != NULL},
-      {"--accuracy", options->accuracy != NULL},
-      {"--offload", options->offload != NULL},
-      {"--tuning", options->tuning != NULL},
-      {"--runner-up", options->runner_up != 0},
       {"--print-ir-after", options->print_after != NULL},
       {"--verify-each", options->verify_each},
       {"--unchecked", options->unchecked},
@@ -58,7 +49,8 @@ static bool check_options(Cli *cli, const char *path, const ModelOptions *option
                                  "%s is compiled already; give the option to the 'pleat compile' "
                                  "that makes it",
                                  path);
-  return cli_refuse(cli, rows, COUNT_OF(rows), why);
+  bool fits = model_refuse_choices(cli, options, why);
+  return cli_refuse(cli, rows, COUNT_OF(rows), why) && fits;
 }
 
 static Tensor *make_input(Session *s, const InputContents *contents, int number) {

@@ -291,32 +291,19 @@ static Expr *factor_at(const BlockRewriting *r, const TensorAxes *t, const Tenso
   return te_at(r->te, buffer, at);
 }
 
-// The axes that are summed, in `sum`, and which axes of the direct sum they stand for.
-static Map add_sums(const BlockRewriting *r, TeReduction *sum) {
-  Map sums = map_new(&r->context->arena);
-  for (int a = r->from->axis_count; a < r->from->axis_count + r->from->reduce_count; a++) {
-    if (is_single(r, a)) continue;
-    int64_t extent = is_halved(r, a) ? half_of(r, a) : extent_of(r, a);
-    const char *name = r->from->axes[a].var->as.var->name;
-    sum->extents[sum->count] = expr_index(r->context, extent);
-    sum->axes[sum->count] = te_reduce_axis(r->te, name, sum->extents[sum->count]);
-    map_put(&sums, r->from->axes[a].var, sum->axes[sum->count++]);
-  }
-  return sums;
-}
-
 static TensorAxes make_products(BlockRewriting *r, const TensorAxes *weights,
                                 const TensorAxes *data) {
   TensorAxes t = axes_of_products(r);
   for (int a = 0; a < r->from->axis_count; a++) add_axis(r, &t, a);
   t.axes = te_axes(r->te, t.shape, t.rank);
-  TeReduction sum = {EXPR_ADD, expr_float(r->context, DTYPE_FLOAT32, 0), .count = 0};
-  Map sums = add_sums(r, &sum);
-  Expr *value = expr_mul(r->context, factor_at(r, data, &t, &sums, r->out.data->output),
-                         factor_at(r, weights, &t, &sums, r->out.weights->output));
-  te_reduce(r->te, str_format(r->context, "%s_products", r->from->name), DTYPE_FLOAT32, t.shape,
-            &t.axes, &sum, value);
-  r->out.products = array_last(&r->te->stages);
+  ProductSum sum = product_sum_new(r->context);
+  for (int a = r->from->axis_count; a < r->from->axis_count + r->from->reduce_count; a++)
+    if (!is_single(r, a))
+      product_sum_add(r->te, &r->product->sum, a, is_halved(r, a) ? half_of(r, a) : extent_of(r, a),
+                      &sum);
+  r->out.products = product_sum_stage(r->te, &r->product->sum, &t, &sum,
+                                      factor_at(r, data, &t, &sum.axes, r->out.data->output),
+                                      factor_at(r, weights, &t, &sum.axes, r->out.weights->output));
   return t;
 }
 

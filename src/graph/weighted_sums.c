@@ -102,6 +102,29 @@ Map tensor_axes_map(Context *context, const WeightedSum *sum, const TensorAxes *
   return map;
 }
 
+ProductSum product_sum_new(Context *context) {
+  return (ProductSum){
+      .reduction = {.combine = EXPR_ADD, .init = expr_float(context, DTYPE_FLOAT32, 0)},
+      .axes = map_new(&context->arena)};
+}
+
+void product_sum_add(Te *te, const WeightedSum *sum, int axis, int64_t extent,
+                     ProductSum *products) {
+  TeReduction *r = &products->reduction;
+  Expr *var = weighted_sum_axis(sum, axis);
+  r->extents[r->count] = expr_index(te->context, extent);
+  r->axes[r->count] = te_reduce_axis(te, var->as.var->name, r->extents[r->count]);
+  map_put(&products->axes, var, r->axes[r->count++]);
+}
+
+TeStage *product_sum_stage(Te *te, const WeightedSum *sum, TensorAxes *axes,
+                           const ProductSum *products, Expr *data, Expr *weight) {
+  const char *name = str_format(te->context, "%s_products", sum->stage->te->name);
+  te_reduce(te, name, DTYPE_FLOAT32, axes->shape, &axes->axes, &products->reduction,
+            expr_mul(te->context, data, weight));
+  return array_last(&te->stages);
+}
+
 void stage_graph_add_bilinear(StageGraph *s, Stage *stage, const BilinearStages *use) {
   TeStage *const by[] = {use->data, use->weights, use->products, use->outputs};
   stage_graph_add_other(s, stage, by, COUNT_OF(by));

@@ -36,6 +36,20 @@ Expr *tensor_axes_find(const TensorAxes *axes, int of);
 // Maps each axis of the sum that has one here to it.
 Map tensor_axes_map(Context *context, const WeightedSum *sum, const TensorAxes *axes);
 
+// The axes of the sum of the products, and those of the direct sum that they stand for: a map from
+// variables of the stage.
+typedef struct ProductSum {
+  TeReduction reduction;
+  Map axes;
+} ProductSum;
+ProductSum product_sum_new(Context *context);
+// Adds an axis that stands for this axis of the direct sum.
+void product_sum_add(Te *te, const WeightedSum *sum, int axis, int64_t extent,
+                     ProductSum *products);
+// Adds the stage of the products of two factors, which has these axes, and returns it.
+TeStage *product_sum_stage(Te *te, const WeightedSum *sum, TensorAxes *axes,
+                           const ProductSum *products, Expr *data, Expr *weight);
+
 // The stages that compute a sum by a bilinear algorithm.
 typedef struct BilinearStages {
   TeStage *weights, *data, *products, *outputs; // `outputs` writes the buffer of the stage

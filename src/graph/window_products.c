@@ -245,20 +245,14 @@ static TensorAxes make_products(Rewriting *r, const TensorAxes *weights, const T
     if (!tiled) add_own(r, &t, a);
   }
   t.axes = te_axes(r->te, t.shape, t.rank);
-  TeReduction sum = {.combine = EXPR_ADD, .init = expr_float(r->context, DTYPE_FLOAT32, 0)};
-  Map sums = map_new(&r->context->arena);
-  for (int a = r->from->axis_count; a < r->from->axis_count + r->from->reduce_count; a++) {
-    if (window_at(r, a, true)) continue;
-    const char *name = r->from->axes[a].var->as.var->name;
-    sum.extents[sum.count] = expr_index(r->context, weighted_sum_extent(&r->product->sum, a));
-    sum.axes[sum.count] = te_reduce_axis(r->te, name, sum.extents[sum.count]);
-    map_put(&sums, r->from->axes[a].var, sum.axes[sum.count++]);
-  }
-  Expr *value = expr_mul(r->context, factor_at(r, data, &t, &sums, r->out.data->output),
-                         factor_at(r, weights, &t, &sums, r->out.weights->output));
-  te_reduce(r->te, str_format(r->context, "%s_products", r->from->name), DTYPE_FLOAT32, t.shape,
-            &t.axes, &sum, value);
-  r->out.products = array_last(&r->te->stages);
+  const WeightedSum *direct = &r->product->sum;
+  ProductSum sum = product_sum_new(r->context);
+  for (int a = r->from->axis_count; a < r->from->axis_count + r->from->reduce_count; a++)
+    if (!window_at(r, a, true))
+      product_sum_add(r->te, direct, a, weighted_sum_extent(direct, a), &sum);
+  r->out.products = product_sum_stage(r->te, direct, &t, &sum,
+                                      factor_at(r, data, &t, &sum.axes, r->out.data->output),
+                                      factor_at(r, weights, &t, &sum.axes, r->out.weights->output));
   return t;
 }
 
