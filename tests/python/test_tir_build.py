@@ -474,15 +474,20 @@ class Calling:
         ffs[0] = T.call_extern("int32", "abs", ffs[0] - 9) + T.call_extern("int32", "ffs", ffs[0] + 1)
 
     @T.prim_func
+    def number(A: T.Buffer((1,), "int32")):
+        A[0] = T.call_extern("int32", "strcmp", "a\\\"?\n%", "a\\\"?\n%") + T.call_extern("int32", "atoi", "42")
+
+    @T.prim_func
     def sinf(A: T.Buffer((1,), "int32")):
         A[0] = T.Cast("int32", T.sin(T.Cast("float32", A[0])) * T.float32(1000))
 
 
 @pytest.mark.parametrize("target", ["llvm", "c"])
 def test_programs_with_names_of_the_functions_that_they_call(target, tmp_path):
-    """A function outside may have the name of a program or of an argument, or one that begins so."""
+    """A function outside may have the name of a program or of an argument, or one that begins so; it can take
+    a string."""
     run = pleat.build(Calling, target=target, cache=False)
-    expected = {"sched": 0, "__open": -1, "abs": 2 + 4, "sinf": 656}
+    expected = {"sched": 0, "__open": -1, "abs": 2 + 4, "number": 42, "sinf": 656}
     for name, value in expected.items():
         a = np.full(1, 7, "int32")
         run[name](a)

@@ -164,6 +164,7 @@ CFunction c_function_of(CModule *module, const LowerKernel *kernel, const LowerR
                         Stmt *body); // without a name
 // Writes the type and shape of each tensor in memory as a comment.
 void c_comment_buffers(CModule *module, const CFunction *function);
+const char *c_quoted(Arena *arena, const char *text); // as a string of C
 CModule c_module_new(Context *context, const TargetOptions *options);
 CEmit c_emit_new(CModule *module);
 // Keeps the names of functions outside that the kernels call from being defined by the module.

@@ -384,13 +384,18 @@ static CValue emit_prefetch(CEmit *emit, Expr *e) {
                   write != 0, 4 - (int)level);
 }
 
+static CValue emit_string(CEmit *emit, Expr *e) {
+  return c_value(C_NAME, c_quoted(emit->arena, e->as.s));
+}
+
 static CValue emit_call(CEmit *emit, Expr *e) {
   CModule *module = emit->module;
   const CSpelling *spelling = module->spelling;
   Text given = text_new(emit->arena), wanted = text_new(emit->arena);
   for (int i = 0; i < e->count; i++) {
     text_printf(&given, "%s%s", i ? ", " : "", c_text(emit, e->args[i]));
-    text_printf(&wanted, "%s%s", i ? ", " : "", c_type(module, e->args[i]->type));
+    text_printf(&wanted, "%s%s", i ? ", " : "",
+                e->args[i]->op == EXPR_STRING ? "const char *" : c_type(module, e->args[i]->type));
   }
   if (spelling->call) return spelling->call(emit, e->type, e->as.s, text_string(&given));
   if (c_define(module, e->as.s))
@@ -445,6 +450,7 @@ static const OperatorRow rows[EXPR_OP_COUNT] = {
     [EXPR_VECTOR_SUM] = {.emit = c_reduction},
     [EXPR_VECTOR_MIN] = {.emit = c_reduction},
     [EXPR_VECTOR_MAX] = {.emit = c_reduction},
+    [EXPR_STRING] = {.emit = emit_string},
     [EXPR_CALL] = {.emit = emit_call},
     [EXPR_CALL_PURE] = {.emit = emit_call},
     [EXPR_PREFETCH] = {.emit = emit_prefetch},
@@ -507,8 +513,7 @@ static CValue emit_operator(CEmit *emit, Expr *e) {
   const OperatorRow *row = &rows[e->op];
   bool vector = e->args[0]->type.lanes > 1;
   bool shifts = e->op == EXPR_SHIFT_LEFT || e->op == EXPR_SHIFT_RIGHT;
-  CValue a =
-      vector && !shifts ? side_of(emit, e->args[1], e->args[0]) : c_expr(emit, e->args[0]);
+  CValue a = vector && !shifts ? side_of(emit, e->args[1], e->args[0]) : c_expr(emit, e->args[0]);
   CValue b = vector ? side_of(emit, e->args[0], e->args[1]) : c_expr(emit, e->args[1]);
   const char *left = left_of(emit, row, a), *right = right_of(emit, row, b);
   if (op_table[e->op].result == OP_BOOL && vector)

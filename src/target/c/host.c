@@ -4,8 +4,7 @@
 #include "target/c/emit.h"
 #include "target/header.h"
 
-// The text as a string of C.
-static const char *quoted(Arena *arena, const char *text) {
+const char *c_quoted(Arena *arena, const char *text) {
   Text out = text_new(arena);
   text_puts(&out, "\"");
   for (; *text; text++) {
@@ -32,8 +31,8 @@ static void write_check(CEmit *emit, const Stmt *s) {
                 c_operand(emit, c_expr(emit, value), C_UNARY));
   }
   c_line(emit, "snprintf(error_text, sizeof error_text, %s%s);",
-         quoted(emit->arena, message.format), text_string(&values));
-  c_line(emit, "return raised(%s);", quoted(emit->arena, message.kind));
+         c_quoted(emit->arena, message.format), text_string(&values));
+  c_line(emit, "return raised(%s);", c_quoted(emit->arena, message.kind));
   emit->depth--;
   c_line(emit, "}");
 }

@@ -301,12 +301,19 @@ static const char *emit_prefetch(Emit *emit, Expr *e) {
   return "0";
 }
 
+static const char *emit_string(Emit *emit, Expr *e) {
+  const char *name = arena_printf(emit->arena, "@string.%d", emit->module->next++);
+  llvm_add_bytes(&emit->module->globals, name + 1, e->as.s, strlen(e->as.s) + 1);
+  return name;
+}
+
 static const char *emit_call(Emit *emit, Expr *e) {
   Text given = text_new(emit->arena), wanted = text_new(emit->arena);
   const char **args = arena_array(emit->arena, const char *, e->count);
   for (int i = 0; i < e->count; i++) args[i] = emit_expr(emit, e->args[i]);
   for (int i = 0; i < e->count; i++) {
-    const char *type = llvm_type(emit, e->args[i]->type);
+    bool is_string = e->args[i]->op == EXPR_STRING;
+    const char *type = is_string ? "ptr" : llvm_type(emit, e->args[i]->type);
     text_printf(&given, "%s%s %s", i ? ", " : "", type, args[i]);
     text_printf(&wanted, "%s%s", i ? ", " : "", type);
   }
@@ -380,6 +387,7 @@ static const InstructionRow rows[EXPR_OP_COUNT] = {
     [EXPR_VECTOR_SUM] = FUNCTION(emit_reduction),
     [EXPR_VECTOR_MIN] = FUNCTION(emit_reduction),
     [EXPR_VECTOR_MAX] = FUNCTION(emit_reduction),
+    [EXPR_STRING] = FUNCTION(emit_string),
     [EXPR_CALL] = FUNCTION(emit_call),
     [EXPR_CALL_PURE] = FUNCTION(emit_call),
     [EXPR_PREFETCH] = FUNCTION(emit_prefetch),
