@@ -25,6 +25,12 @@ typedef struct MemoryAxes {
   int64_t extents[PLAN_MAX_PHYSICAL], strides[PLAN_MAX_PHYSICAL]; // strides in elements
 } MemoryAxes;
 
+// Are elements so many bytes apart in at most four sets?
+static bool reaches_few_sets(const GapSearch *s, int64_t stride) {
+  int64_t period = cost_model_of(s->plan->machine)->set_bytes;
+  return gcd_of(stride, period) >= period / 4;
+}
+
 // False when the layout is not an array in plain memory.
 static bool memory_axes(const StageTensor *tensor, const Layout *layout, MemoryAxes *out) {
   int64_t shape[TE_MAX_RANK];
@@ -201,12 +207,23 @@ static bool is_of_graph(const GapSearch *s, const StageTensor *tensor) {
   return tensor->index < graph->tensors.count && graph->tensors.items[tensor->index] == tensor;
 }
 
+// Is there a stride that reaches few sets?
+static bool may_have_gaps(const GapSearch *s, const StageTensor *tensor, const Layout *layout) {
+  int64_t bytes = dtype_bytes(tensor->buffer->type);
+  MemoryAxes axes;
+  if (!memory_axes(tensor, layout, &axes)) return false;
+  for (int k = 0; k < axes.count; k++)
+    if (axes.extents[k] > 1 && reaches_few_sets(s, axes.strides[k] * bytes)) return true;
+  return false;
+}
+
 static void look_at_kernel(GapSearch *s, const PlanKernel *kernel) {
   bool takes = takes_gaps(kernel), reduces = has_reduction(kernel);
   for (int i = 0; i < kernel->params.count; i++) {
     const StageTensor *tensor = kernel->params.items[i];
     const Layout *layout = kernel->layouts[i].layout;
     if (!is_of_graph(s, tensor) || s->dense[tensor->index]) continue;
+    if (!may_have_gaps(s, tensor, layout)) continue;
     bool crowded = false;
     for (int k = 0; k < kernel->stage_count && takes; k++)
       crowded |= stage_crowds(s, kernel->stages[k], tensor, layout);
@@ -219,7 +236,6 @@ static void look_at_kernel(GapSearch *s, const PlanKernel *kernel) {
 
 // Makes each stride that reaches few sets a multiple of a line by an odd number of lines.
 static PlanPlacement *with_gaps(const GapSearch *s, StageTensor *tensor, const Layout *layout) {
-  int64_t period = cost_model_of(s->plan->machine)->set_bytes;
   int64_t bytes = dtype_bytes(tensor->buffer->type);
   int64_t line = s->plan->machine->line_bytes / bytes, stride = 1;
   PlanPlacement *placement = arena_new(&s->plan->context->arena, PlanPlacement);
@@ -227,7 +243,7 @@ static PlanPlacement *with_gaps(const GapSearch *s, StageTensor *tensor, const L
   if (!memory_axes(tensor, layout, &axes)) return NULL;
   *placement = (PlanPlacement){.tensor = tensor, .layout = layout, .dense = true};
   for (int k = axes.count - 1; k >= 0; k--) {
-    if (axes.extents[k] > 1 && gcd_of(stride * bytes, period) >= period / 4) {
+    if (axes.extents[k] > 1 && reaches_few_sets(s, stride * bytes)) {
       stride += line;
       placement->dense = false;
     }
