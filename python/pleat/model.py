@@ -569,7 +569,8 @@ class Model(_Runner):
         self.outputs = [_argument(_lib.pleat_model_output(model, i))
                         for i in range(_lib.pleat_model_output_count(model))]
         self._keep, self._sizes, self._tensors = [], None, None
-        if any(None in argument.shape for argument in self.inputs):
+        arguments = [*self.inputs, *self.outputs]  # outputs may depend on sizes that scalars give
+        if any(argument.shape is None or None in argument.shape for argument in arguments):
             self._sizes = _Sizes(_new_session(model, 0, self._pool), len(self.outputs), self._pool,
                                  wait=True)
         else:

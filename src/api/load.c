@@ -255,7 +255,8 @@ static bool bind_sizes(RequestCall *call, GraphFunc *graph) {
                      .rank = array->rank,
                      .shape = array->shape,
                      .source = str_format(context, "the array given for '%s'", array->name),
-                     .is_array = true};
+                     .is_array = true,
+                     .contents = array->contents};
   }
   return graph_bind_sizes(context, graph, given, count);
 }
@@ -267,7 +268,13 @@ static OnnxArguments open_arguments(Context *context, Value *const *values, int 
     int64_t *shape = arena_array(&context->arena, int64_t, v->rank);
     for (int d = 0; d < v->rank; d++)
       if (!expr_as_int(v->shape[d], &shape[d])) shape[d] = ONNX_OPEN;
-    OnnxArgument argument = {v->name, v->type, true, v->rank, shape, NULL};
+    int sizes;
+    OnnxArgument argument = {.name = v->name,
+                             .type = v->type,
+                             .has_type = true,
+                             .rank = v->rank,
+                             .shape = shape,
+                             .is_sizes = graph_size_items(v->info, &sizes) != NULL};
     array_push(&context->arena, &arguments, argument);
   }
   return arguments;

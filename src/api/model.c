@@ -110,7 +110,8 @@ int model_compile_for(const PleatRequest *request, const PleatModel *open,
   OnnxArray *arrays = calloc((size_t)count + 1, sizeof *arrays);
   if (!arrays) return messages_no_memory(messages);
   for (int i = 0; i < count; i++)
-    arrays[i] = (OnnxArray){open->inputs[i].name, inputs[i].shape, inputs[i].rank, NULL};
+    arrays[i] = (OnnxArray){open->inputs[i].name, inputs[i].shape, inputs[i].rank, NULL,
+                            model_sizes_in(open, i, &inputs[i])};
   CompileCall call = {.call = {.given = request, .arrays = arrays, .array_count = count}};
   int status = run_compile(&call, variant, messages);
   free(arrays);

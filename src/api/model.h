@@ -64,8 +64,11 @@ typedef struct OnnxImport OnnxImport;
 PleatModel *open_model_new(Context *context, const PleatRequest *request, const OnnxImport *import,
                            const RunThreads *threads);
 void open_model_free(OpenModel *open); // NULL is allowed
-// Do the inputs, as many as the model has, have the shapes of the model's?
-bool model_is_for(const PleatModel *model, const PleatTensor *inputs);
+// The sizes that an input of the model holds; NULL: it is no shape and no size, or has strides.
+const int64_t *model_sizes_in(const PleatModel *open, int input, const PleatTensor *given);
+// Do the inputs, as many as the model has, have the shapes of the variant's, and hold the sizes for
+// which it was compiled?
+bool model_is_for(const PleatModel *open, const PleatModel *variant, const PleatTensor *inputs);
 int open_model_most(const OpenModel *open); // variants to keep
 // The variant for the shapes of the inputs, which is compiled if it is not kept. Returns a status;
 // *variant is then a reference of the caller's. The inputs fit the arguments of the model.

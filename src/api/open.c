@@ -136,6 +136,7 @@ static ArgumentSpec *specs_of(Context *context, const OnnxArguments *arguments) 
     specs[i] = (ArgumentSpec){.name = str_intern(context, from->name),
                               .rank = from->rank,
                               .any_strides = true,
+                              .is_sizes = from->is_sizes,
                               .shape = arena_copy(arena, from->shape, axes * sizeof(int64_t))};
     if (from->has_type) element_type_parse(dtype_name(context, from->type), &specs[i].type);
   }
@@ -200,19 +201,35 @@ int open_model_most(const OpenModel *open) {
 
 // ---- Variants -----------------------------------------------------------------------------------
 
-bool model_is_for(const PleatModel *model, const PleatTensor *inputs) {
-  for (int i = 0; i < model->program->input_count; i++) {
-    const PleatArgument *argument = &model->inputs[i];
+const int64_t *model_sizes_in(const PleatModel *open, int input, const PleatTensor *given) {
+  const Tensor *tensor = (const Tensor *)given;
+  bool reads = open->program->inputs[input].is_sizes && tensor_is_compact(tensor);
+  return reads ? tensor_data(tensor) : NULL;
+}
+
+// Was the variant compiled for the sizes that this input holds?
+static bool has_sizes(const PleatModel *open, const PleatModel *variant, int input,
+                      const PleatTensor *given) {
+  const int64_t *sizes = model_sizes_in(open, input, given);
+  const void *known = variant->program->known[input];
+  return !sizes || !known || !memcmp(known, sizes, (size_t)tensor_bytes((const Tensor *)given));
+}
+
+bool model_is_for(const PleatModel *open, const PleatModel *variant, const PleatTensor *inputs) {
+  for (int i = 0; i < variant->program->input_count; i++) {
+    const PleatArgument *argument = &variant->inputs[i];
     if (argument->rank != inputs[i].rank) return false;
     for (int axis = 0; axis < argument->rank; axis++)
       if (argument->shape[axis] != inputs[i].shape[axis]) return false;
+    if (!has_sizes(open, variant, i, &inputs[i])) return false;
   }
   return true;
 }
 
-static Variant *find(OpenModel *open, const PleatTensor *inputs) {
+static Variant *find(const PleatModel *model, const PleatTensor *inputs) {
+  OpenModel *open = model->open;
   for (int i = 0; i < open->count; i++)
-    if (model_is_for(open->variants[i].model, inputs)) return &open->variants[i];
+    if (model_is_for(model, open->variants[i].model, inputs)) return &open->variants[i];
   return NULL;
 }
 
@@ -267,7 +284,7 @@ static int add_variant(PleatModel *model, const PleatTensor *inputs, PleatMessag
   if (!reserve(open)) return messages_no_memory(messages);
   int status = model_compile_for(&open->request, model, inputs, &variant, messages);
   if (status != PLEAT_OK) return status;
-  if (!has_arguments_of(variant, model) || !model_is_for(variant, inputs)) {
+  if (!has_arguments_of(variant, model) || !model_is_for(model, variant, inputs)) {
     model_release(variant);
     if (messages) pleat_messages_free(*messages);
     return messages_refuse("free_sizes",
@@ -284,9 +301,9 @@ int open_model_variant(PleatModel *model, const PleatTensor *inputs, PleatModel 
                        PleatMessages **messages) {
   OpenModel *open = model->open;
   pthread_mutex_lock(&open->lock);
-  int status = find(open, inputs) ? PLEAT_OK : add_variant(model, inputs, messages);
+  int status = find(model, inputs) ? PLEAT_OK : add_variant(model, inputs, messages);
   if (status == PLEAT_OK) {
-    Variant *found = find(open, inputs);
+    Variant *found = find(model, inputs);
     found->last_use = ++open->clock;
     *variant = found->model;
     atomic_fetch_add(&(*variant)->references, 1);

@@ -190,7 +190,7 @@ static void check_inputs(void *arg) {
 
 static SessionPart *find_part(PleatSession *session, const PleatTensor *inputs) {
   for (int i = 0; i < session->part_count; i++)
-    if (model_is_for(session->parts[i].model, inputs)) return &session->parts[i];
+    if (model_is_for(session->model, session->parts[i].model, inputs)) return &session->parts[i];
   return NULL;
 }
 

@@ -52,8 +52,9 @@ static void set_arrays(VerifyCall *call) {
   const PleatVerifyOptions *o = &call->options;
   OnnxArray *arrays = arena_array(&call->call.context->arena, OnnxArray, o->input_count);
   for (size_t i = 0; i < o->input_count; i++)
-    arrays[i] =
-        (OnnxArray){o->inputs[i].name, o->inputs[i].tensor->shape, o->inputs[i].tensor->rank, NULL};
+    arrays[i] = (OnnxArray){.name = o->inputs[i].name,
+                            .shape = o->inputs[i].tensor->shape,
+                            .rank = o->inputs[i].tensor->rank};
   call->call.arrays = arrays;
   call->call.array_count = (int)o->input_count;
 }

@@ -108,6 +108,13 @@ static bool check_free_sizes(Cli *cli, const GraphFunc *graph) {
                                  count == 1 ? "it" : "them");
 }
 
+// The contents of an array that may be a size or a shape; NULL: it is none.
+static const int64_t *size_contents(const Tensor *tensor) {
+  const ElementType index = {ELEMENT_INT, 64, 1};
+  bool fits = tensor->rank <= 1 && element_type_equal(tensor->type, index);
+  return fits && tensor_is_compact(tensor) ? tensor_data(tensor) : NULL;
+}
+
 bool model_bind_sizes(Cli *cli, const ModelOptions *options, GraphFunc *graph, bool all) {
   int shapes = options->input_shapes.count, dims = options->dims.count;
   GivenArrays arrays = {0};
@@ -122,7 +129,8 @@ bool model_bind_sizes(Cli *cli, const ModelOptions *options, GraphFunc *graph, b
                                             .rank = array->tensor->rank,
                                             .shape = array->tensor->shape,
                                             .source = array->path,
-                                            .is_array = true};
+                                            .is_array = true,
+                                            .contents = size_contents(array->tensor)};
   }
   return graph_bind_sizes(cli->context, graph, given, shapes + dims + arrays.count) &&
          (!all || check_free_sizes(cli, graph));
@@ -193,7 +201,7 @@ bool model_import_options(Cli *cli, const ModelOptions *options, OnnxOptions *im
   for (int i = 0; i < given.count; i++) {
     const GivenArray *array = &given.items[i];
     const Tensor *tensor = array->tensor;
-    arrays[i] = (OnnxArray){array->name, tensor->shape, tensor->rank, array->path};
+    arrays[i] = (OnnxArray){array->name, tensor->shape, tensor->rank, array->path, NULL};
     ConstData *data = tensor_contents(cli->context, array->name, tensor);
     if (data) values[import->value_count++] = (OnnxBinding){array->name, data};
   }

@@ -93,8 +93,10 @@ static void add_data(Cli *cli, const TestData *data, const OnnxHeld *held, OnnxO
   OnnxBinding *values = arena_array(arena, OnnxBinding, onnx->value_count + count);
   for (int i = 0; i < count; i++) {
     const ConstData *tensor = held->tensors.items[i].data;
-    arrays[i] =
-        (OnnxArray){held->tensors.items[i].name, tensor->shape, tensor->rank, data->files.items[i]};
+    arrays[i] = (OnnxArray){.name = held->tensors.items[i].name,
+                            .shape = tensor->shape,
+                            .rank = tensor->rank,
+                            .source = data->files.items[i]};
     values[i] = held->tensors.items[i];
   }
   for (int i = 0; i < given; i++) arrays[count + i] = onnx->arrays[i];

@@ -28,6 +28,9 @@ void kept_options(Text *options, const char *name, const char *const *texts, int
 void kept_array(Text *options, const OnnxArray *array) {
   kept_option(options, "array", array->name);
   for (int i = 0; i < array->rank; i++) text_printf(options, "%lld ", (long long)array->shape[i]);
+  int64_t count = !array->contents ? 0 : array->rank ? array->shape[0] : 1;
+  if (count) text_puts(options, "holds ");
+  for (int i = 0; i < count; i++) text_printf(options, "%lld ", (long long)array->contents[i]);
 }
 
 static const char *digest_text(Context *context, const void *data, size_t size) {
@@ -42,8 +45,7 @@ static Str key_of(const KeptModel *kept, const HostMachine *m, const char *optio
   text_printf(&key, "processor %s %s %d %d %d %d %d %d\n", m->level_name, m->processor,
               m->vector_bytes, m->vector_registers, m->fma_units, m->fma, m->cores, m->threads);
   text_printf(&key, "caches %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %d %d\n",
-              m->line_bytes, m->l1_bytes, m->l1_ways, m->l2_bytes, m->l3_bytes, m->mesh,
-              m->halves);
+              m->line_bytes, m->l1_bytes, m->l1_ways, m->l2_bytes, m->l3_bytes, m->mesh, m->halves);
   text_printf(&key, "regions %" PRId64 "\n", m->region_cycles);
   text_printf(&key, "file %s %zu\n%s", digest_text(kept->context, kept->bytes, kept->byte_count),
               kept->byte_count, options);

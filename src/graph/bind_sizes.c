@@ -12,6 +12,7 @@ typedef struct KnownSize {
   Expr *var;
   int64_t value;      // -1: not given
   const char *source; // the text or the array that gives it
+  bool is_named;      // it is given by its name
 } KnownSize;
 
 typedef struct SizeBinding {
@@ -40,7 +41,7 @@ static KnownSize *find_size(SizeBinding *b, const Expr *var) {
 static bool collect_size(Visitor *visitor, Expr *e) {
   SizeBinding *b = visitor->env;
   if (e->op == EXPR_VAR && !find_size(b, e))
-    array_push(&b->context->arena, &b->sizes, ((KnownSize){e, -1, NULL}));
+    array_push(&b->context->arena, &b->sizes, ((KnownSize){.var = e, .value = -1}));
   return true;
 }
 
@@ -64,6 +65,24 @@ static Value *param_named(const SizeBinding *b, const char *name) {
   return NULL;
 }
 
+GraphTerm *const *graph_size_items(const GraphTerm *info, int *count) {
+  GraphTerm *item = info && info->count == 1 ? info->items[0] : NULL;
+  bool is_list = item && (item->kind == TERM_LIST || item->kind == TERM_TUPLE);
+  *count = 1;
+  if (item && term_is(info, "R.Prim") && item->kind == TERM_EXPR && item->e->op == EXPR_VAR)
+    return info->items;
+  if (!is_list || !term_is(info, "R.Shape")) return NULL;
+  *count = item->count;
+  return item->items;
+}
+
+// The parameter whose shape this is. The sizes of a parameter that is one have names of their own.
+static Value *param_given(const SizeBinding *b, const GivenSizes *given) {
+  int count;
+  Value *param = given->is_size ? NULL : param_named(b, given->name);
+  return param && !given->is_array && graph_size_items(param->info, &count) ? NULL : param;
+}
+
 // ---- What is given ------------------------------------------------------------------------------
 
 static bool set_size(SizeBinding *b, KnownSize *size, int64_t value, const char *source) {
@@ -72,7 +91,19 @@ static bool set_size(SizeBinding *b, KnownSize *size, int64_t value, const char 
   if (size->value >= 0 && size->value != value)
     return refuse(b, "size '%s' is %lld by %s and %lld by %s", name, (long long)size->value,
                   size->source, (long long)value, source);
-  *size = (KnownSize){size->var, value, source};
+  size->value = value;
+  size->source = source;
+  return true;
+}
+
+// Takes the sizes that the array of a parameter holds.
+static bool take_contents(SizeBinding *b, const Value *param, const GivenSizes *given) {
+  int count;
+  GraphTerm *const *items = given->contents ? graph_size_items(param->info, &count) : NULL;
+  for (int i = 0; items && i < count; i++) {
+    KnownSize *size = find_size(b, items[i]->e);
+    if (size && !set_size(b, size, given->contents[i], given->source)) return false;
+  }
   return true;
 }
 
@@ -127,11 +158,12 @@ static bool no_such_name(SizeBinding *b, const GivenSizes *given) {
 
 static bool take(SizeBinding *b, const GivenSizes *given) {
   KnownSize *size = size_named(b, given->name);
-  Value *param = given->is_size ? NULL : param_named(b, given->name);
-  if (param) return take_shape(b, param, given);
+  Value *param = param_given(b, given);
+  if (param) return take_shape(b, param, given) && take_contents(b, param, given);
   if (!size) size = size_of_cast(b, given->name);
   if (!size) return given->is_array || no_such_name(b, given);
   if (given->rank != 1) return refuse(b, "%s: a size is one number", given->source);
+  size->is_named = true;
   return set_size(b, size, given->shape[0], given->source);
 }
 
@@ -162,10 +194,9 @@ static Map given_values(SizeBinding *b) {
   return values;
 }
 
-static void replace_in_graph(SizeBinding *b) {
+static void replace_in_graph(SizeBinding *b, Map values) {
   Context *context = b->context;
   const GraphFunc *graph = b->graph;
-  Map values = given_values(b);
   replace_all(context, &values, graph->sizes.items, graph->sizes.count);
   for (int i = 0; i < graph->assertions.count; i++)
     replace_all(context, &values, &graph->assertions.items[i].condition, 1);
@@ -224,9 +255,78 @@ static bool check_assertions(SizeBinding *b) {
   return true;
 }
 
+// The elements of a parameter that is a shape or a size; false where they are not all known.
+static bool find_elements(SizeBinding *b, const Map *values, const Value *param,
+                          int64_t *elements) {
+  int count;
+  GraphTerm *const *items = graph_size_items(param->info, &count);
+  bool known = count <= TE_MAX_RANK;
+  for (int i = 0; known && i < count; i++)
+    known =
+        items[i]->e && expr_as_int(substitute_expr(b->context, items[i]->e, values), &elements[i]);
+  return known;
+}
+
+static ConstData *known_elements(Context *context, const Value *param, const int64_t *elements) {
+  ConstData *data = arena_new(&context->arena, ConstData);
+  int64_t count = 1;
+  *data = (ConstData){.name = param->name, .type = DTYPE_INT64, .rank = param->rank};
+  data->shape = arena_array(&context->arena, int64_t, param->rank);
+  for (int d = 0; d < param->rank && expr_as_int(param->shape[d], &count); d++)
+    data->shape[d] = count;
+  data->bytes = (size_t)count * sizeof *elements;
+  data->data = arena_copy(&context->arena, elements, data->bytes);
+  return data;
+}
+
+static bool check_contents(SizeBinding *b, const Map *values, const GivenSizes *given) {
+  const Value *param = param_given(b, given);
+  int64_t elements[TE_MAX_RANK];
+  int count;
+  if (!param || !given->contents || !graph_size_items(param->info, &count) ||
+      !find_elements(b, values, param, elements))
+    return true;
+  for (int i = 0; i < count; i++)
+    if (elements[i] != given->contents[i])
+      return refuse(b, "%s: element %d of '%s' is %lld and not %lld", given->source, i, param->name,
+                    (long long)elements[i], (long long)given->contents[i]);
+  return true;
+}
+
+static bool are_named(SizeBinding *b, const Value *param) {
+  SizeBinding own = {.context = b->context, .graph = b->graph};
+  Visitor visitor = {.env = &own, .enter_expr = collect_size};
+  int count;
+  GraphTerm *const *items = graph_size_items(param->info, &count);
+  for (int i = 0; i < count; i++)
+    if (items[i]->e) visit_expr(&visitor, items[i]->e);
+  for (int i = 0; i < own.sizes.count; i++) {
+    const KnownSize *size = find_size(b, own.sizes.items[i].var);
+    if (!size || !size->is_named) return false;
+  }
+  return own.sizes.count > 0 || !count;
+}
+
+// Removes the parameters that are sizes given by their names, and finds the contents of others.
+static void settle_size_params(SizeBinding *b, const Map *values, GraphFunc *graph) {
+  PtrArray kept = {0};
+  int count;
+  for (int i = 0; i < graph->param_count; i++) {
+    Value *param = graph->params[i];
+    int64_t elements[TE_MAX_RANK];
+    bool is_size = graph_size_items(param->info, &count) != NULL;
+    if (is_size && are_named(b, param)) continue;
+    if (is_size && find_elements(b, values, param, elements))
+      param->known = known_elements(b->context, param, elements);
+    array_push(&b->context->arena, &kept, param);
+  }
+  graph->params = (Value **)kept.items;
+  graph->param_count = kept.count;
+}
+
 // Compares a given shape with the parameter's once the sizes are known.
 static bool check_shape(SizeBinding *b, const GivenSizes *given) {
-  const Value *param = given->is_size ? NULL : param_named(b, given->name);
+  const Value *param = param_given(b, given);
   for (int d = 0; param && d < param->rank; d++) {
     int64_t extent;
     if (given->shape[d] != GIVEN_OPEN && expr_as_int(param->shape[d], &extent) &&
@@ -244,9 +344,11 @@ bool graph_bind_sizes(Context *context, GraphFunc *graph, const GivenSizes *give
   for (int i = 0; i < count; i++)
     if (!take(&b, &given[i])) return false;
   if (!take_casts(&b)) return false;
-  replace_in_graph(&b);
+  Map values = given_values(&b);
+  replace_in_graph(&b, values);
   for (int i = 0; i < count; i++)
-    if (!check_shape(&b, &given[i])) return false;
+    if (!check_shape(&b, &given[i]) || !check_contents(&b, &values, &given[i])) return false;
+  settle_size_params(&b, &values, graph);
   return check_assertions(&b);
 }
 

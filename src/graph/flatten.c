@@ -411,10 +411,20 @@ static bool flatten_effect(GraphFlattening *f, const Node *node) {
   return true;
 }
 
+// The attributes with the values of the sizes of an inlined function, which may be flat already.
+static Attrs attributes_of(const GraphFlattening *f, const Node *node) {
+  Attrs attrs = {0};
+  if (!f->sizes.count) return node->attrs;
+  for (int i = 0; i < node->attrs.count; i++)
+    attrs = attrs_with(&f->context->arena, attrs, node->attrs.items[i].key,
+                       substitute_expr(f->context, node->attrs.items[i].value, &f->sizes));
+  return attrs;
+}
+
 // ---- Operators of the table --------------------------------------------------------------------
 
 static bool flatten_operator(GraphFlattening *f, const Node *node) {
-  Arguments to = {.attrs = node->attrs};
+  Arguments to = {.attrs = attributes_of(f, node)};
   if (is_one_of(node->op,
                 (const char *const[]){"call_packed", "call_pure_packed", "call_dps_packed"}, 3))
     return flatten_packed(f, node);
@@ -457,7 +467,7 @@ static bool flatten_opaque(GraphFlattening *f, const Node *node) {
   Value **tensors = arena_array(&f->context->arena, Value *, node->input_count);
   for (int i = 0; i < node->input_count; i++)
     tensors[i] = term_tensor(flatten_resolved(f, node->inputs[i]));
-  flatten_add_node(f, node, tensors, node->input_count)->attrs = node->attrs;
+  flatten_add_node(f, node, tensors, node->input_count)->attrs = attributes_of(f, node);
   return true;
 }
 
@@ -537,6 +547,7 @@ static bool flatten_call(GraphFlattening *f, const Node *node) {
     GraphTerm *given = flatten_resolved(f, node->inputs[i + 1]);
     map_put(&f->values, func->params[i], given);
     bind_sizes(f, func->params[i], term_tensor(given));
+    flatten_bind_size_param(f, func->params[i], given);
   }
   int first = f->nodes.count;
   f->depth++;
@@ -645,9 +656,8 @@ static GraphTerm *param_term(GraphFlattening *f, Value *param, const GraphTerm *
                              PtrArray *params) {
   bool is_tuple = info && term_is(info, "R.Tuple");
   if (info && is_object_type(info)) return term_new(f->context, TERM_NAME, "R.Any");
-  if (info && term_is(info, "R.Shape") && info->count == 1 && term_is_list(info->items[0]))
-    return flatten_shape_param(f, info->items[0]);
-  if (info && flatten_is_size(info)) return flatten_size_param(f, info->items[0]);
+  GraphTerm *sizes = flatten_size_param(f, param, info);
+  if (sizes) return array_push(&f->context->arena, params, param), sizes;
   if (info && term_number_type(info, &param->type)) param->rank = 0; // a tensor without axes
   if (info && param->rank < 0) flatten_name_extents(f, param, info);
   if (!is_tuple) {

@@ -64,11 +64,11 @@ Value *flatten_as_tensor(GraphFlattening *f, const GraphTerm *term);
 bool flatten_shape(GraphFlattening *f, const Node *node, GraphTerm **shape);
 // Gives the sizes that R.Shape(["n", "m"]) names the extents of a shape.
 void flatten_name_sizes(GraphFlattening *f, const GraphTerm *shape, const GraphTerm *type);
-// Is this type R.Prim(value=…) of a size? A parameter of the type is no parameter afterwards.
-bool flatten_is_size(const GraphTerm *info);
-GraphTerm *flatten_size_param(GraphFlattening *f, GraphTerm *size);
-// A parameter of the type R.Shape(extents) is no parameter afterwards; its sizes are given.
-GraphTerm *flatten_shape_param(GraphFlattening *f, GraphTerm *extents);
+// Makes a parameter of the type R.Shape(…) or R.Prim(value="n") a tensor of int64, which gives the
+// sizes. Returns what reads of it see: the sizes themselves. NULL: it has another type.
+GraphTerm *flatten_size_param(GraphFlattening *f, Value *param, const GraphTerm *info);
+// Gives the sizes of such a parameter of an inlined function the values of its argument.
+void flatten_bind_size_param(GraphFlattening *f, const Value *param, const GraphTerm *given);
 // Gives each extent of a parameter of the type R.Tensor(ndim=4) a size of its own, x.0, x.1, …
 void flatten_name_extents(GraphFlattening *f, Value *param, const GraphTerm *info);
 

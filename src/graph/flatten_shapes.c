@@ -49,21 +49,21 @@ static const GraphTerm *extents_of(const GraphTerm *term) {
   return term_is_list(term) ? term : NULL;
 }
 
-bool flatten_is_size(const GraphTerm *info) {
-  const GraphTerm *item = term_is(info, "R.Prim") && info->count == 1 ? info->items[0] : NULL;
-  return item && item->kind == TERM_EXPR && item->e->op == EXPR_VAR;
-}
-
-GraphTerm *flatten_size_param(GraphFlattening *f, GraphTerm *size) {
-  array_push(&f->context->arena, &f->graph->sizes, size->e);
-  return size;
-}
-
-GraphTerm *flatten_shape_param(GraphFlattening *f, GraphTerm *extents) {
-  for (int i = 0; i < extents->count; i++)
-    if (extents->items[i]->e)
-      array_push(&f->context->arena, &f->graph->sizes, extents->items[i]->e);
-  return term_of_items(f->context, TERM_CALL, "R.shape", &extents, NULL, 1);
+GraphTerm *flatten_size_param(GraphFlattening *f, Value *param, const GraphTerm *info) {
+  Context *context = f->context;
+  int count;
+  GraphTerm *const *items = graph_size_items(info, &count);
+  if (!items) return NULL;
+  bool is_shape = term_is(info, "R.Shape");
+  param->type = DTYPE_INT64;
+  param->rank = is_shape;
+  param->shape = arena_array(&context->arena, Expr *, param->rank);
+  if (is_shape) param->shape[0] = expr_index(context, count);
+  param->info = (GraphTerm *)info;
+  for (int i = 0; i < count; i++)
+    if (items[i]->e) array_push(&context->arena, &f->graph->sizes, items[i]->e);
+  GraphTerm *extents = info->items[0];
+  return is_shape ? term_of_items(context, TERM_CALL, "R.shape", &extents, NULL, 1) : extents;
 }
 
 void flatten_name_extents(GraphFlattening *f, Value *param, const GraphTerm *info) {
@@ -88,6 +88,19 @@ void flatten_name_sizes(GraphFlattening *f, const GraphTerm *shape, const GraphT
     if (size && extent && size->op == EXPR_VAR && size != extent)
       map_put(&f->sizes, size, expr_cast(f->context, size->type, extent));
   }
+}
+
+void flatten_bind_size_param(GraphFlattening *f, const Value *param, const GraphTerm *given) {
+  int count;
+  GraphTerm *const *items = graph_size_items(param->info, &count);
+  if (!items) return;
+  if (term_is(param->info, "R.Shape")) {
+    flatten_name_sizes(f, given, param->info);
+    return;
+  }
+  Expr *size = items[0]->e, *number = flatten_number_of(f, given);
+  if (number && dtype_is_int(number->type) && size != number)
+    map_put(&f->sizes, size, expr_cast(f->context, size->type, number));
 }
 
 // Infers the shape of a value, and of all that it is computed from.

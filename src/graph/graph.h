@@ -86,18 +86,24 @@ bool given_extents_read(Context *context, const char *text, IntArray *extents);
 typedef struct GivenSizes {
   const char *name; // of a size, or of a parameter
   int rank;
-  const int64_t *shape; // GIVEN_OPEN: this extent is not given
-  const char *source;   // for messages: "x=1x8"
-  bool is_size;         // the name is that of a size
-  bool is_array;        // of an array; another name is no error, since others report it
+  const int64_t *shape;    // GIVEN_OPEN: this extent is not given
+  const char *source;      // for messages: "x=1x8"
+  bool is_size;            // the name is that of a size
+  bool is_array;           // of an array; another name is no error, since others report it
+  const int64_t *contents; // of an array of int64 that is row-major; NULL: they are not known
 } GivenSizes;
 // Reads "n=128", a size from 0 to 2^30. False with a diagnostic.
 bool given_size_read(Context *context, const char *text, Str *name, int64_t *value);
 // Reads "n=128", or unless `is_size` also "x=1x3x224x224". False with a diagnostic.
 bool given_sizes_read(Context *context, const char *text, bool is_size, GivenSizes *given);
+// The items of the type of a parameter that is a shape or a size, R.Shape(["n", 2]) or
+// R.Prim(value="n"); NULL for another type, which may be NULL.
+GraphTerm *const *graph_size_items(const GraphTerm *info, int *count);
 // Replaces the symbolic sizes of a graph function whose shapes are not inferred yet. Sizes that are
-// not given remain. False with a diagnostic when they contradict one another or the function, or
-// have a name that it does not have.
+// not given remain. A parameter that is a shape or a size is no parameter any more where all of its
+// sizes are given by their names, and has known contents where they are given otherwise. False with
+// a diagnostic when they contradict one another or the function, or have a name that it does not
+// have.
 bool graph_bind_sizes(Context *context, GraphFunc *graph, const GivenSizes *given, int count);
 // The number of symbolic sizes in the shapes of parameters; *names receives their names.
 int graph_free_sizes(Context *context, const GraphFunc *graph, Str **names);

@@ -107,7 +107,7 @@ struct GraphFunc {
   Array(Node *) nodes;              // in topological order
   Array(GraphChoice) choices;       // of each `if` that a run decides
   Array(GraphAssertion) assertions; // about sizes, which are checked when these are given
-  Array(Expr *) sizes; // of parameters that were shapes, which are no parameters any more
+  Array(Expr *) sizes;              // of parameters that are shapes or sizes
   Attrs attrs;
   Attrs options;   // of its decorator: private, pure
   Value *result;   // what it returns, which may be a tuple of tuples; NULL: its outputs

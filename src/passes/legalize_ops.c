@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes calls of tensor programs of all operators, whose loops are then in the module:
 //   a = R.nn.relu(x)    =>    a = R.call_tir(cls.relu, (x,), out_sinfo=R.Tensor(…))
-// Equal programs are one.
+// Equal programs are one. An operator stays whose numbers have sizes that no tensor of it has, such
+// as R.shape_to_tensor(R.shape([n])): a program would have nothing that gives it n.
 #include "passes/arguments.h"
 
 static void state_separators(Context *context, const Node *node, const char *key, Buffer *buffer) {
@@ -52,11 +53,41 @@ static bool check_skipped(const PassRun *run) {
   return is_list || diag_error(run->context, skipped->pos, "expected a list of names of operators");
 }
 
+typedef struct ExtentSearch {
+  const Node *node;
+  bool missing; // a size was seen that is no extent of a tensor of the node
+} ExtentSearch;
+
+static bool has_extent(const Value *value, const Expr *size) {
+  for (int d = 0; value && d < value->rank; d++)
+    if (value->shape[d] == size) return true;
+  return false;
+}
+
+static bool see_size(Visitor *visitor, Expr *e) {
+  ExtentSearch *search = visitor->env;
+  const Node *node = search->node;
+  bool found = e->op != EXPR_VAR;
+  for (int i = 0; !found && i < node->input_count; i++) found = has_extent(node->inputs[i], e);
+  for (int i = 0; !found && i < node->output_count; i++) found = has_extent(node->outputs[i], e);
+  search->missing |= !found;
+  return true;
+}
+
+// Do the tensors of the node have all sizes that its attributes read?
+static bool has_sizes(const Node *node) {
+  ExtentSearch search = {node, false};
+  Visitor visitor = {.env = &search, .enter_expr = see_size};
+  for (int i = 0; i < node->attrs.count; i++) visit_expr(&visitor, node->attrs.items[i].value);
+  return !search.missing;
+}
+
 bool graph_legalize_ops(PassRun *run) {
   if (!check_skipped(run)) return false;
   for (int i = 0; i < run->graph->nodes.count; i++) {
     Node *node = run->graph->nodes.items[i];
-    if (node->kind == NODE_OP && !is_skipped(run, node) && !legalize(run, node)) return false;
+    bool stays = node->kind != NODE_OP || is_skipped(run, node) || !has_sizes(node);
+    if (!stays && !legalize(run, node)) return false;
   }
   return true;
 }

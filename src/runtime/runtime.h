@@ -144,6 +144,7 @@ typedef struct ArgumentSpec {
   bool any_strides;  // `strides` and `offset` are not looked at
   int64_t alignment; // of the memory, in bytes; 0: that of a lane of an element
   bool is_read;      // of an output: what it holds before the run is read
+  bool is_sizes;     // of an input whose sizes are free: its contents are sizes of other tensors
 } ArgumentSpec;
 // The bytes of such an argument whose extents are all known; -1 when they do not fit.
 int64_t argument_bytes(const ArgumentSpec *spec);

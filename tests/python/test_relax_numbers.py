@@ -32,8 +32,13 @@ def test_parameters_whose_values_are_stated():
     assert np.array_equal(pleat.compile(module, func="whole", cache=False)(x, np.int64(3)), 3 * x)
     got = pleat.compile(module, func="typed", cache=False)(x.astype("float32"), np.float32(2.5))
     assert np.array_equal(got, 2.5 * x)
-    got = pleat.compile(module, func="sized", cache=False)(np.ones(3, "float32"), np.ones((3, 4), "float32"))
-    assert np.array_equal(got, [6.5, 6.5, 6.5])
+    arrays = np.ones(3, "float32"), np.ones((3, 4), "float32")
+    sized = pleat.compile(module, func="sized", shapes={"n": 3, "k": 4}, quick=True, cache=False)
+    assert np.array_equal(sized(*arrays), [6.5, 6.5, 6.5])
+    sized = pleat.compile(module, func="sized", quick=True, cache=False)
+    assert np.array_equal(sized(3, 4, *arrays), [6.5, 6.5, 6.5])
+    with pytest.raises(pleat.PleatError, match="size 'k' is 5 by .* and 4 by"):
+        sized(3, 5, *arrays)
 
 
 SCRIPT = """
@@ -100,6 +105,21 @@ class Module:
     @R.function
     def pieces(x: R.Tensor((5, 7), "float32")):
         return R.split(x, [2, 3], axis=1), R.topk(x, 2, ret_type="values", axis=1), R.split(x, 7, axis=1)[1]
+
+    @R.function(private=True)
+    def filled(x: R.Tensor(("n", 3), "float32"), f: R.Prim(value="factor"), s: R.Shape(["rows", 3])):
+        factor = T.int64()
+        rows = T.int64()
+        return R.concat((x, R.full(R.shape([rows, 3]), R.prim_value(T.Cast("float32", factor)))), axis=0)
+
+    @R.function
+    def given(x: R.Tensor(("n", 3), "float32"), i: R.Prim(value="k"), s: R.Shape(["m", 2])):
+        n = T.int64()
+        k = T.int64()
+        m = T.int64()
+        cls = Module
+        a = cls.filled(x, R.prim_value(n * 2), R.shape([n, 3]))
+        return cls.filled(a, i, R.shape([1, 3])), R.full(R.shape([m, k]), R.prim_value(T.float32(1.5))), s
 """
 
 
@@ -144,6 +164,27 @@ def test_shapes_are_values():
     assert (number, size) == (8, 15)
     np.testing.assert_array_equal(shape, [7, 2])
     np.testing.assert_allclose(more, x + 5, rtol=1e-6)
+
+
+def test_parameters_that_are_sizes():
+    x = numbers(5, 3)
+    module = pleat.script.from_source(SCRIPT[:SCRIPT.index("    @R.function\n    def unknown")] +
+                                      SCRIPT[SCRIPT.index("    @R.function(private=True)"):])
+    legal = pleat.relax.transform.LegalizeOps()(module)
+    assert 's: R.Shape(["m", 2])' in legal.script()
+    for form in (module, legal):
+        model = pleat.compile(form, func="given", quick=True, cache=False)
+        for k, m in ((3, 7), (4, 7), (3, 1), (3, 7)):
+            y, f, s = model(x, k, (m, 2))
+            np.testing.assert_array_equal(y, np.concatenate([x, np.full((5, 3), 10), np.full((1, 3), k)]))
+            np.testing.assert_array_equal(f, np.full((m, k), 1.5, "float32"))
+            np.testing.assert_array_equal(s, [m, 2])
+    with pytest.raises(pleat.PleatError, match="element 1 of 's' is 2 and not 3"):
+        model(x, 3, (7, 3))
+    with pytest.raises(pleat.PleatError, match="size 'k' would be -3"):
+        model(x, -3, (7, 2))
+    fixed = pleat.compile(module, func="given", shapes={"n": 5, "k": 3}, quick=True, cache=False)
+    np.testing.assert_array_equal(fixed(x, (4, 2))[1], np.full((4, 3), 1.5, "float32"))
 
 
 def test_operators_with_several_results():

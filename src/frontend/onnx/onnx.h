@@ -18,7 +18,8 @@ typedef struct OnnxArray {
   const char *name;
   const int64_t *shape;
   int rank;
-  const char *source; // for messages, such as its file; NULL: "the array given for …"
+  const char *source;      // for messages, such as its file; NULL: "the array given for …"
+  const int64_t *contents; // of an input that is a size or a shape; NULL: they are not known
 } OnnxArray;
 
 typedef struct OnnxOptions {
@@ -65,6 +66,7 @@ typedef struct OnnxArgument {
   // The name or expression of each axis that is not known; NULL entries: it has none. NULL: the
   // model does not describe the argument.
   const char *const *names;
+  bool is_sizes; // its contents are sizes on which other shapes depend
 } OnnxArgument;
 typedef Array(OnnxArgument) OnnxArguments;
 
