@@ -554,3 +554,12 @@ def test_graph_functions_get_the_names_of_their_items():
     vm = relax.VirtualMachine(pleat.compile(module, cache=False), pleat.cpu())
     assert vm["other"](np.ones(3, "float32")).numpy().tolist() == [2, 2, 2]
     assert list(pleat.IRModule({"main": Free["main"]})) == ["main"]
+
+
+def test_macros_name_the_way_out():
+    from pleat.script import relax as R
+    for decorate in (R.macro, R.macro(hygienic=False)):
+        with pytest.raises(pleat.PleatError, match=r"test_relax.py:\d+: error: R.macro.*\n.*'twice' an @R.function"):
+            @decorate
+            def twice(x):
+                return R.add(x, x)

@@ -3,6 +3,7 @@
 import importlib
 import sys
 
+from pleat._library import PleatError
 from pleat.script import _parse
 from pleat.script._values import Value
 
@@ -20,6 +21,16 @@ def function(function=None, pure=True, private=False, check_well_formed=True):
     if function is not None:
         return _decorated(function, frame)
     return lambda function: _decorated(function, frame)
+
+
+def macro(*args, hygienic=True):
+    """Refuses a macro of a graph function, with its place: a private function does the same."""
+    def refuse(function):
+        code = function.__code__
+        raise PleatError(f"{code.co_filename}:{code.co_firstlineno}: error: R.macro is not supported\n   make "
+                         f"'{function.__name__}' an @R.function(private=True) of the module, which is inlined "
+                         "where it is called")
+    return refuse(*args) if args else refuse
 
 
 def __getattr__(name):
