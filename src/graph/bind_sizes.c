@@ -96,10 +96,12 @@ static bool set_size(SizeBinding *b, KnownSize *size, int64_t value, const char 
   return true;
 }
 
-// Takes the sizes that the array of a parameter holds.
+// Takes the sizes that the array of a parameter holds; check_shape refuses one of another shape.
 static bool take_contents(SizeBinding *b, const Value *param, const GivenSizes *given) {
   int count;
   GraphTerm *const *items = given->contents ? graph_size_items(param->info, &count) : NULL;
+  if (items && (given->rank != param->rank || (given->rank && given->shape[0] != count)))
+    return true;
   for (int i = 0; items && i < count; i++) {
     KnownSize *size = find_size(b, items[i]->e);
     if (size && !set_size(b, size, given->contents[i], given->source)) return false;

@@ -285,6 +285,25 @@ def test_free_size_that_is_absurd(tmp_path):
         refused(tmp_path, "run", "m.onnx", "--fill", "zero", "--input-shape", f"batch={size}")
 
 
+SIZES = """
+from pleat.script import relax as R, tir as T
+@R.function
+def main(x: R.Tensor(("n", 4), "float32"), s: R.Shape(["n", "m", 3])):
+    n, m = T.int64(), T.int64()
+    return R.full(R.shape([n, m]), R.const(2.0, "float32"))
+"""
+
+
+@pytest.mark.parametrize("sizes", [[5], [], 5, [[5, 2, 3]], [5, 2, 4], [6, 2, 3], [5, -2, 3], [5, 2, 3, 1]])
+def test_sizes_of_a_function(sizes, tmp_path):
+    (tmp_path / "m.py").write_text(SIZES)
+    np.save(tmp_path / "x.npy", np.zeros((5, 4), np.float32))
+    np.save(tmp_path / "s.npy", np.array(sizes, np.int64))
+    said = refused(tmp_path, "run", "m.py", "--input", "x=x.npy", "--input", "s=s.npy")
+    assert "s.npy: " in said or "by s.npy" in said
+    assert np.ndim(sizes) == 1 and len(sizes) == 3 or "by s.npy" not in said
+
+
 def test_choice_of_boxes_known_only_at_run_time(tmp_path):
     nodes = [node("Sigmoid", ["x"], "scores", "a"), node("Neg", ["x"], "boxes", "b"),
              node("Greater", ["scores", "half"], "kept", "c"),
