@@ -20,10 +20,6 @@ SharedDefinitions shared_definitions_new(Te *te) {
 
 // ---- Equal operators
 
-static void add_type(WordKey *key, DType type) {
-  word_key_add(key, (uint64_t)type.code << 32 | (uint64_t)type.bits << 16 | type.lanes);
-}
-
 // The number of the first input that is the tensor.
 static int first_input(Buffer *const *inputs, const Buffer *tensor) {
   int i = 0;
@@ -42,7 +38,7 @@ static void add_input(WordKey *key, const Node *node, Buffer *const *inputs, int
   const Buffer *tensor = inputs[number];
   word_key_add(key, tensor ? 1 + (uint64_t)first_input(inputs, tensor) : 0);
   if (!tensor) return;
-  add_type(key, tensor->type);
+  word_key_add_type(key, tensor->type);
   word_key_add(key, (uint64_t)tensor->rank);
   for (int d = 0; d < tensor->rank; d++) word_key_add(key, map_key(tensor->shape[d]));
   if (!dtype_is_float(tensor->type)) add_contents(key, node->inputs[number]);

@@ -62,6 +62,9 @@ enum { DTYPE_SCALABLE = 0x8000 };
 static inline bool dtype_equal(DType a, DType b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
+static inline void word_key_add_type(WordKey *key, DType type) {
+  word_key_add(key, (uint64_t)type.code << 32 | (uint64_t)type.bits << 16 | type.lanes);
+}
 static inline DType dtype_lanes(DType t, int lanes) {
   t.lanes = (uint16_t)lanes;
   return t;

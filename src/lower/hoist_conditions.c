@@ -25,10 +25,6 @@ bool lower_may_move(Expr *condition) {
   return ok;
 }
 
-static bool is_plain_if(const Stmt *s) {
-  return s->kind == STMT_IF && !s->as.branch.else_body;
-}
-
 static Stmt *guarded(Context *context, const ExprArray *conditions, Stmt *body) {
   return stmt_if(context, expr_conjunction(context, conditions), body, NULL);
 }
@@ -143,7 +139,7 @@ static Stmt *without_conjuncts(Context *context, const Stmt *s, const ExprArray 
 static Stmt *hoist_from_seq(Context *context, Stmt *s) {
   ExprArray first = {0}, common = {0};
   for (int i = 0; i < s->as.seq.count; i++)
-    if (!is_plain_if(s->as.seq.items[i])) return s;
+    if (!lower_is_plain_if(s->as.seq.items[i])) return s;
   if (s->as.seq.count == 0) return s;
   expr_conjuncts(context, s->as.seq.items[0]->as.branch.condition, &first);
   for (int k = 0; k < first.count; k++) {
@@ -160,7 +156,7 @@ static Stmt *hoist_from_seq(Context *context, Stmt *s) {
 }
 
 static Stmt *merge_ifs(Context *context, Stmt *s) {
-  if (!is_plain_if(s) || !is_plain_if(s->as.branch.then_body)) return s;
+  if (!lower_is_plain_if(s) || !lower_is_plain_if(s->as.branch.then_body)) return s;
   Stmt *inner = s->as.branch.then_body;
   Expr *both = expr_and(context, s->as.branch.condition, inner->as.branch.condition);
   return stmt_if(context, both, inner->as.branch.then_body, NULL);
@@ -180,7 +176,7 @@ static Stmt *hoist_stmt(Rewriter *rewriter, Stmt *s) {
   if (s->kind == STMT_SEQ) return hoist_from_seq(context, s);
   if (s->kind == STMT_IF) return merge_ifs(context, s);
   Stmt *body = lower_body(s);
-  if (!body || !is_plain_if(body) || is_over_threads(s)) return s;
+  if (!body || !lower_is_plain_if(body) || is_over_threads(s)) return s;
   return s->kind == STMT_FOR ? hoist_from_loop(context, s) : hoist_from_scope(context, s);
 }
 

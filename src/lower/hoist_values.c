@@ -74,10 +74,6 @@ static bool uses_a_let(const ValueHoisting *h, Expr *condition) {
   return false;
 }
 
-static bool is_plain_if(const Stmt *s) {
-  return s->kind == STMT_IF && !s->as.branch.else_body;
-}
-
 // The body without its lets and conditions, which are added to `lets` and `conditions`.
 static Stmt *body_without_lets(ValueHoisting *h, Stmt *body) {
   Arena *arena = &h->context->arena;
@@ -86,7 +82,7 @@ static Stmt *body_without_lets(ValueHoisting *h, Stmt *body) {
       AccessLet let = {body->as.let.var, body->as.let.value};
       array_push(arena, &h->lets, let);
       body = body->as.let.body;
-    } else if (is_plain_if(body) && !uses_a_let(h, body->as.branch.condition)) {
+    } else if (lower_is_plain_if(body) && !uses_a_let(h, body->as.branch.condition)) {
       if (!h->conditions.count) h->certain = h->lets.count;
       array_push(arena, &h->conditions, body->as.branch.condition);
       body = body->as.branch.then_body;
@@ -169,7 +165,7 @@ static Stmt *with_lets(Context *context, const ValueHoisting *h, const bool *cho
 }
 
 static bool holds_only_stores(const Stmt *body) {
-  while (body->kind == STMT_LET || body->kind == STMT_FOR || is_plain_if(body))
+  while (body->kind == STMT_LET || body->kind == STMT_FOR || lower_is_plain_if(body))
     body = body->kind == STMT_IF ? body->as.branch.then_body : lower_body(body);
   return body->kind == STMT_STORE;
 }

@@ -203,6 +203,7 @@ PrimFunc *lower_phases(LowerState *state, PrimFunc *func);
 // The body of a FOR, LET, ALLOCATE, ALLOCATE_CONST, DECL_BUFFER or ATTR; NULL for another
 // statement.
 Stmt *lower_body(const Stmt *s);
+bool lower_is_plain_if(const Stmt *s);                              // without an else
 Stmt *lower_with_body(Context *context, const Stmt *s, Stmt *body); // for the same statements
 void lower_visit_sizes(Visitor *visitor, const Buffer *buffer);     // shape, strides and offset
 Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b); // for rewriters that change no buffers

@@ -29,6 +29,10 @@ Stmt *lower_body(const Stmt *s) {
   return place ? *place : NULL;
 }
 
+bool lower_is_plain_if(const Stmt *s) {
+  return s->kind == STMT_IF && !s->as.branch.else_body;
+}
+
 Stmt *lower_with_body(Context *context, const Stmt *s, Stmt *body) {
   Stmt *next = stmt_copy(context, s);
   *body_place(next) = body;

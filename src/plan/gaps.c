@@ -33,25 +33,20 @@ static bool reaches_few_sets(const GapSearch *s, int64_t stride) {
 
 // False when the layout is not an array in plain memory.
 static bool memory_axes(const StageTensor *tensor, const Layout *layout, MemoryAxes *out) {
-  int64_t shape[TE_MAX_RANK];
-  if (!buffer_static_shape(tensor->buffer, shape)) return false;
-  if (layout && (layout->map->separator_count || layout->map->replica_count || !layout->is_static ||
-                 layout->physical_rank > PLAN_MAX_PHYSICAL))
+  if (layout && (!layout_is_array(layout) || layout->physical_rank > PLAN_MAX_PHYSICAL))
     return false;
   out->count = layout ? layout->physical_rank : tensor->buffer->rank;
-  int64_t stride = 1;
-  for (int k = out->count - 1; k >= 0; k--) {
-    if (layout && layout->map->resources && layout->map->resources[k]) return false;
-    out->extents[k] = layout ? layout->physical_extents[k] : shape[k];
-    out->strides[k] = stride;
-    stride *= MAX_OF(out->extents[k], 1);
-  }
+  if (layout)
+    memcpy(out->extents, layout->physical_extents, sizeof *out->extents * (size_t)out->count);
+  else if (!buffer_static_shape(tensor->buffer, out->extents))
+    return false;
+  planner_dense_strides(out->extents, out->count, out->strides);
   return true;
 }
 
 // ---- Elements that are used at the same time
 
-// So many values of each dimension of a tensor are used at the same time.
+// How many values of each dimension of a tensor are used at the same time.
 typedef struct UsedValues {
   double of[TE_MAX_RANK];
 } UsedValues;
@@ -99,7 +94,7 @@ static double reduced_values(const TeStage *te, const Expr *index) {
   return count;
 }
 
-// So many different indices along the dimension the loads of the tensor have.
+// Counts the different indices along the dimension in the loads of the tensor.
 static double different_indices(const StageLoads *loads, const Buffer *buffer, int d) {
   double count = 0;
   for (int i = 0; i < loads->items.count; i++) {
@@ -154,17 +149,15 @@ static double values_of_axis(const Layout *layout, int k, double extent, UsedVal
 
 // Do these elements outnumber the lines of the sets that they share?
 static bool shares_sets(const GapSearch *s, const StageTensor *tensor, const Layout *layout,
-                        UsedValues used) {
+                        const MemoryAxes *axes, UsedValues used) {
   const HostMachine *machine = s->plan->machine;
   int64_t period = cost_model_of(machine)->set_bytes, step = period;
   int64_t bytes = dtype_bytes(tensor->buffer->type);
-  MemoryAxes axes;
-  if (!memory_axes(tensor, layout, &axes)) return false;
   double count = 1;
-  for (int k = axes.count - 1; k >= 0; k--) {
-    double values = values_of_axis(layout, k, (double)MAX_OF(axes.extents[k], 1), &used);
-    if (values <= 1 || axes.strides[k] * bytes < machine->line_bytes) continue;
-    step = gcd_of(axes.strides[k] * bytes, step);
+  for (int k = axes->count - 1; k >= 0; k--) {
+    double values = values_of_axis(layout, k, (double)MAX_OF(axes->extents[k], 1), &used);
+    if (values <= 1 || axes->strides[k] * bytes < machine->line_bytes) continue;
+    step = gcd_of(axes->strides[k] * bytes, step);
     count *= values;
   }
   int64_t sets = period / MAX_OF(step, machine->line_bytes);
@@ -172,7 +165,7 @@ static bool shares_sets(const GapSearch *s, const StageTensor *tensor, const Lay
 }
 
 static bool stage_crowds(const GapSearch *s, const Stage *stage, const StageTensor *tensor,
-                         const Layout *layout) {
+                         const Layout *layout, const MemoryAxes *axes) {
   const TeStage *te = stage->te;
   UsedValues used;
   for (int d = 0; d < TE_MAX_RANK; d++) used.of[d] = 1;
@@ -183,7 +176,7 @@ static bool stage_crowds(const GapSearch *s, const Stage *stage, const StageTens
   else
     use_read_values(te, &loads, tensor->buffer, &used);
   arena_reset(&s->plan->context->scratch, mark);
-  return shares_sets(s, tensor, layout, used);
+  return shares_sets(s, tensor, layout, axes, used);
 }
 
 // ---- Kernels
@@ -201,19 +194,13 @@ static bool takes_gaps(const PlanKernel *kernel) {
   return own && !kernel->bands;
 }
 
-// Copies of pieces are not among the tensors of the graph.
-static bool is_of_graph(const GapSearch *s, const StageTensor *tensor) {
-  const StageGraph *graph = s->plan->planner->stages;
-  return tensor->index < graph->tensors.count && graph->tensors.items[tensor->index] == tensor;
-}
-
-// Is there a stride that reaches few sets?
-static bool may_have_gaps(const GapSearch *s, const StageTensor *tensor, const Layout *layout) {
+// Could the memory of the tensor have gaps, because a stride reaches few sets?
+static bool may_have_gaps(const GapSearch *s, const StageTensor *tensor, const MemoryAxes *axes) {
   int64_t bytes = dtype_bytes(tensor->buffer->type);
-  MemoryAxes axes;
-  if (!memory_axes(tensor, layout, &axes)) return false;
-  for (int k = 0; k < axes.count; k++)
-    if (axes.extents[k] > 1 && reaches_few_sets(s, axes.strides[k] * bytes)) return true;
+  if (!planner_is_of_graph(s->plan->planner->stages, tensor) || s->dense[tensor->index])
+    return false;
+  for (int k = 0; k < axes->count; k++)
+    if (axes->extents[k] > 1 && reaches_few_sets(s, axes->strides[k] * bytes)) return true;
   return false;
 }
 
@@ -222,11 +209,11 @@ static void look_at_kernel(GapSearch *s, const PlanKernel *kernel) {
   for (int i = 0; i < kernel->params.count; i++) {
     const StageTensor *tensor = kernel->params.items[i];
     const Layout *layout = kernel->layouts[i].layout;
-    if (!is_of_graph(s, tensor) || s->dense[tensor->index]) continue;
-    if (!may_have_gaps(s, tensor, layout)) continue;
+    MemoryAxes axes;
+    if (!memory_axes(tensor, layout, &axes) || !may_have_gaps(s, tensor, &axes)) continue;
     bool crowded = false;
     for (int k = 0; k < kernel->stage_count && takes; k++)
-      crowded |= stage_crowds(s, kernel->stages[k], tensor, layout);
+      crowded |= stage_crowds(s, kernel->stages[k], tensor, layout, &axes);
     if (!takes || (!reduces && !crowded)) s->dense[tensor->index] = true;
     s->crowded[tensor->index] |= crowded;
   }
@@ -234,7 +221,7 @@ static void look_at_kernel(GapSearch *s, const PlanKernel *kernel) {
 
 // ---- Gaps
 
-// Makes each stride that reaches few sets a multiple of a line by an odd number of lines.
+// Makes each stride that reaches few sets a line longer.
 static PlanPlacement *with_gaps(const GapSearch *s, StageTensor *tensor, const Layout *layout) {
   int64_t bytes = dtype_bytes(tensor->buffer->type);
   int64_t line = s->plan->machine->line_bytes / bytes, stride = 1;
@@ -276,8 +263,9 @@ bool planner_add_gaps(Plan *plan) {
   for (int i = 0; i < plan->kernels.count; i++) {
     const PlanKernel *kernel = plan->kernels.items[i];
     StageTensor *tensor = array_last(&kernel->params);
-    if (!is_of_graph(&search, tensor) || search.dense[tensor->index]) continue;
-    if (!search.crowded[tensor->index]) continue;
+    if (!planner_is_of_graph(plan->planner->stages, tensor) || search.dense[tensor->index] ||
+        !search.crowded[tensor->index])
+      continue;
     const Layout *layout = kernel->layouts[kernel->params.count - 1].layout;
     PlanPlacement *placement = with_gaps(&search, tensor, layout);
     if (placement) map_put(&plan->placements, tensor, placement);

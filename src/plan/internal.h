@@ -272,6 +272,8 @@ void planner_find_pieces(Planner *planner);
 // the output these strides (NULL: dense). False when the piece cannot be written there.
 bool planner_place(const Planner *planner, const Stage *stage, int number,
                    const StageChoice *choice, const int64_t *strides, PlanPlacement *out);
+// The strides of an array without gaps, in elements.
+void planner_dense_strides(const int64_t *extents, int count, int64_t *strides);
 // Does another kernel write the piece in place when the stage has this choice? If not, the piece
 // has a kernel of its own, as does a tensor that is in memory of the caller.
 bool planner_is_placed(const Planner *planner, const Stage *stage, const StagePiece *piece,
@@ -483,6 +485,8 @@ bool planner_add_gaps(Plan *plan);
 // written.c. Checks that each kernel reads only what is in memory before it, and that the outputs
 // are in memory in the end; otherwise a fault of ours.
 void planner_check_written(const Plan *plan);
+// False for the tensor that a kernel writes which computes a piece by itself: no stage has it.
+bool planner_is_of_graph(const StageGraph *graph, const StageTensor *tensor);
 // moves.c. Adds the kernels that only move elements to the plan's rewrites.
 void planner_note_moves(Plan *plan);
 

@@ -169,8 +169,7 @@ void planner_find_pieces(Planner *p) {
   int count = p->stages->stages.count;
   StagePieces found = {0};
   p->pieces = arena_array(&context->arena, StagePieces *, count);
-  for (int i = 0; i < count; i++)
-    p->pieces[i] = pieces_of(p, p->stages->stages.items[i], &found);
+  for (int i = 0; i < count; i++) p->pieces[i] = pieces_of(p, p->stages->stages.items[i], &found);
   choose_homes(p);
   for (int i = 0; i < count; i++)
     if (any_is_placeable(p->pieces[i]))
@@ -200,18 +199,14 @@ static int outputs_at(Context *context, const Layout *layout, const IndexMap *at
     return rank;
   }
   const IndexMap *map = layout->map;
-  if (map->separator_count || map->replica_count || !layout->is_static ||
-      map->output_count > PLAN_MAX_PHYSICAL)
-    return -1;
-  for (int i = 0; i < map->output_count; i++)
-    if (map->resources && map->resources[i]) return -1;
+  if (!layout_is_array(layout) || map->output_count > PLAN_MAX_PHYSICAL) return -1;
   for (int i = 0; i < map->output_count; i++)
     outputs[i] = layout_expr_substitute(context, map->outputs[i], at->outputs, rank);
   memcpy(extents, layout->physical_extents, sizeof *extents * (size_t)map->output_count);
   return map->output_count;
 }
 
-static void dense_strides(const int64_t *extents, int count, int64_t *strides) {
+void planner_dense_strides(const int64_t *extents, int count, int64_t *strides) {
   int64_t stride = 1;
   for (int i = count - 1; i >= 0; i--) {
     strides[i] = stride;
@@ -290,7 +285,7 @@ static bool runs_along_memory(const int64_t *extents, const int64_t *strides, in
 
 static bool is_dense(const int64_t *extents, const int64_t *strides, int count) {
   int64_t dense[PLAN_MAX_PHYSICAL];
-  dense_strides(extents, count, dense);
+  planner_dense_strides(extents, count, dense);
   for (int i = 0; i < count; i++)
     if (extents[i] > 1 && strides[i] != dense[i]) return false;
   return true;
@@ -319,7 +314,7 @@ static bool place(Context *context, const ReadRelation *r, const Layout *part_la
   Address part, whole;
   int count = outputs_at(context, whole_layout, r->write, r->write_shape, outputs, extents);
   if (count < 0) return false;
-  dense_strides(extents, count, strides);
+  planner_dense_strides(extents, count, strides);
   if (!address_of(context, r, outputs, count, whole_strides ? whole_strides : strides, &whole))
     return false;
   merge_digits(&whole);

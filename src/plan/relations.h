@@ -65,6 +65,8 @@ const WalkDigit *walk_row(const LayoutWalk *walk);
 // A copy that has only the digits that there are, and so cannot be assigned.
 const LayoutWalk *walk_keep(Context *context, const LayoutWalk *walk);
 
+// Is the layout an array in plain memory, with static extents and each element once?
+bool layout_is_array(const Layout *layout);
 // The walk of a layout (NULL: row-major) on its own shape. False when its memory is not the
 // row-major array of digits of its axes.
 bool layout_walk(Context *context, const Layout *layout, const int64_t *shape, int rank,

@@ -56,10 +56,6 @@ static void add_payload(const StageReading *r, const Expr *e) {
   }
 }
 
-static void add_type(WordKey *key, DType type) {
-  word_key_add(key, (uint64_t)type.code << 32 | (uint64_t)type.bits << 16 | type.lanes);
-}
-
 static void number_expr(StageReading *r, const Expr *e) {
   map_put(&r->seen, e, (void *)(intptr_t)(r->seen.count + 1));
 }
@@ -77,7 +73,7 @@ static bool enter_expr(Visitor *visitor, Expr *e) {
   if (e->count) number_expr(r, e);
   if (e->op == EXPR_LET) number_expr(r, e->args[0]);
   word_key_add(r->key, (uint64_t)e->op << 32 | e->count);
-  add_type(r->key, e->type);
+  word_key_add_type(r->key, e->type);
   add_payload(r, e);
   return r->key->whole;
 }
@@ -89,7 +85,7 @@ static void add_extent(WordKey *key, const Expr *extent) {
 }
 
 static void add_buffer(WordKey *key, const Buffer *buffer) {
-  add_type(key, buffer->type);
+  word_key_add_type(key, buffer->type);
   word_key_add(key, (uint64_t)buffer->rank);
   key->whole &= !buffer->strides && !buffer->layout;
   for (int d = 0; d < buffer->rank; d++) add_extent(key, buffer->shape[d]);
@@ -177,7 +173,7 @@ static double *shared_costs(const Planner *p, Map *table, WordKey *key, const St
   key->count = 0;
   word_key_add(key, map_key(c->items));
   word_key_add(key, (uint64_t)c->count);
-  add_type(key, tensor->buffer->type);
+  word_key_add_type(key, tensor->buffer->type);
   add_real(key, p->passed_writer[tensor->index]);
   void **known = map_place(table, key);
   if (*known) return *known;
@@ -248,7 +244,7 @@ static void add_choices_key(WordKey *key, const Planner *p, const Stage *stage) 
   bool fuses = !stage_is_reduction(stage) && !stage->member_count;
   key->whole = !has_own_choices(p, stage);
   word_key_add(key, map_key(p->kinds[stage->index]));
-  word_key_add(key, stage->serves != NULL); // it may be absent
+  word_key_add(key, stage->serves != NULL);          // it may be absent
   add_real(key, planner_chain_arithmetic(p, stage)); // beside which its reads are gathered
   add_tensor(key, p, stage->output);
   planner_add_pieces(key, p, stage);

@@ -66,6 +66,13 @@ static bool add_output(const Walking *w, const LayoutExpr *e, int64_t physical) 
   return true;
 }
 
+bool layout_is_array(const Layout *layout) {
+  const IndexMap *map = layout->map;
+  for (int i = 0; i < map->output_count; i++)
+    if (map->resources && map->resources[i]) return false;
+  return layout->is_static && !map->separator_count && !map->replica_count;
+}
+
 // The walk of layout ∘ index over the box. `index` has an expression for each axis of the layout.
 static bool walk_composed(const Walking *w, const Layout *layout, int layout_rank,
                           const LayoutExpr *const *index) {
@@ -73,12 +80,10 @@ static bool walk_composed(const Walking *w, const Layout *layout, int layout_ran
   for (int i = 0; !layout && i < layout_rank; i++)
     if (!add_output(w, index[i], 0)) return false;
   if (!layout) return true;
-  if (layout->map->separator_count || layout->map->replica_count || !layout->is_static)
-    return false;
+  if (!layout_is_array(layout)) return false;
   for (int i = 0; i < layout->map->output_count; i++) {
     const LayoutExpr *e =
         layout_expr_substitute(w->context, layout->map->outputs[i], index, layout_rank);
-    if (layout->map->resources && layout->map->resources[i]) return false;
     if (!add_output(w, e, layout->physical_extents[i])) return false;
   }
   return true;

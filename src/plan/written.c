@@ -33,9 +33,8 @@ static VersionWritten *written_in(const WriteCheck *c, const StageTensor *tensor
   return *at;
 }
 
-// The kernel that computes a piece by itself writes a tensor that no stage of the graph has.
-static bool is_of_graph(const WriteCheck *c, const StageTensor *tensor) {
-  return c->graph->tensors.items[tensor->index] == tensor;
+bool planner_is_of_graph(const StageGraph *graph, const StageTensor *tensor) {
+  return graph->tensors.items[tensor->index] == tensor;
 }
 
 static const char *layout_name(const WriteCheck *c, const StageTensor *tensor,
@@ -67,7 +66,8 @@ static void note_write(const WriteCheck *c, const PlanKernel *kernel, int param)
   const StageTensor *tensor = kernel->params.items[param];
   const Layout *layout = kernel->layouts[param].layout;
   double elements = stage_tensor_elements(tensor);
-  if (is_of_graph(c, tensor)) note_elements(c, kernel, tensor, layout, elements < 0 ? 1 : elements);
+  if (planner_is_of_graph(c->graph, tensor))
+    note_elements(c, kernel, tensor, layout, elements < 0 ? 1 : elements);
   for (const PlanPlacement *at = kernel->placements[param]; at && at->whole;
        at = plan_placement(c->plan, at->whole, at->whole_layout))
     note_elements(c, kernel, at->whole, at->whole_layout, elements);
