@@ -263,12 +263,38 @@ static void set_module_attribute(AttributeCall *call) {
   if (change_attrs(call, module->attrs, &result->attrs)) finish(&call->call, result);
 }
 
+// The graph function of the call, which is named or the only function; NULL for a tensor program.
+static const ModuleFunc *graph_function(const AttributeCall *call) {
+  const Module *module = call->call.on->module;
+  const ModuleFunc *func = call->function             ? module_find(module, call->function)
+                           : module->funcs.count == 1 ? &module->funcs.items[0]
+                                                      : NULL;
+  return func && func->graph ? func : NULL;
+}
+
+// `private` and `pure` are arguments of its decorator.
+static void set_graph_attribute(AttributeCall *call, const ModuleFunc *func) {
+  Context *context = call->call.context;
+  GraphFunc *changed = arena_copy(&context->arena, func->graph, sizeof *func->graph);
+  bool is_option = call->key && (!strcmp(call->key, "private") || !strcmp(call->key, "pure"));
+  Attrs *attrs = is_option ? &changed->options : &changed->attrs;
+  if (!change_attrs(call, *attrs, attrs)) return;
+  Module *result = module_copy(context, call->call.on->module, true);
+  module_find(result, func->name)->graph = changed;
+  finish(&call->call, result);
+}
+
 static void set_attribute(void *arg) {
   AttributeCall *call = arg;
   Context *context = call->call.context;
   const Module *module = call->call.on->module;
   if (call->function && !*call->function) {
     set_module_attribute(call);
+    return;
+  }
+  const ModuleFunc *graph = graph_function(call);
+  if (graph) {
+    set_graph_attribute(call, graph);
     return;
   }
   const PrimFunc *func = module_prim(context, module, call->function);

@@ -7,7 +7,7 @@ skip_sanitized()
 np = pytest.importorskip("numpy")
 pleat = pytest.importorskip("pleat")
 from pleat import relax  # noqa: E402
-from pleat.script import from_source  # noqa: E402
+from pleat.script import from_source, relax as R  # noqa: E402
 
 TEXT = """
 from pleat.script import ir as I, relax as R, tir as T
@@ -93,8 +93,8 @@ class Module:
 """)
     bindings = relax.transform.Normalize()(module)["main"].body.blocks[0].bindings
     assert [one.var.struct_info.shape for one in bindings] == [(3, 2), (3, 2)]
-    with pytest.raises(pleat.PleatError, match="has no type"):
-        _ = module["main"].body.blocks[0].bindings[-1].var.struct_info
+    last = module["main"].body.blocks[0].bindings[-1]  # inferred where it is asked for
+    assert last.var.struct_info.shape == last.value.struct_info.shape == (3, 2)
 
 
 def test_visits_and_new_expressions():
@@ -113,3 +113,21 @@ def test_visits_and_new_expressions():
         builder.emit_func_output(relax.Tuple([z, relax.TupleGetItem(relax.Tuple([y, z]), 0)]))
     made = builder.get()["main"]
     assert "R.reshape(x, R.shape([3, 2]))" in made.script() and 'R.const([[1.0, 2.0]], "float32")' in made.script()
+
+
+def test_functions_have_attributes_and_are_made_of_expressions():
+    main = from_source("""
+from pleat.script import relax as R
+@R.function
+def main(x: R.Tensor((2, 3), "float32")):
+    y = R.exp(x)
+    return y
+""")["main"]
+    named = main.with_attr({"Codegen": "other", "global_symbol": "net"})
+    assert named.attrs == {"Codegen": "other"} and named.__name__ == "net"
+    assert named.without_attr("Codegen").attrs == {} and "private=True" in named.without_attr("global_symbol").script()
+    pleat.ir.assert_structural_equal(named.without_attr("Codegen"), main)
+    x, y = (relax.Var(name, R.Tensor((2, 3), "float32")) for name in "xy")
+    made = relax.Function([x, y], relax.op.add(x, y), ret_ty=R.Tensor((2, 3), "float32"))
+    ones = np.ones((2, 3), "float32")
+    np.testing.assert_array_equal(pleat.compile(pleat.IRModule({"main": made}))(ones, ones), 2 * ones)

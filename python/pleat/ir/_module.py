@@ -7,7 +7,7 @@ import weakref
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
 from pleat.script._parse import parse
-from pleat.script._values import text_of
+from pleat.script._values import Value, text_of
 
 
 class StructuralDifference(PleatError):
@@ -137,12 +137,42 @@ class _Printed:
 class BaseFunc(_Printed):
     """A function: pleat.tir.PrimFunc or pleat.relax.Function. It does not change."""
 
+    _around = None  # the module of which it was asked
+
     def __init__(self, handle):
         self._handle = handle
 
     @property
     def __name__(self):
         return _names(self._handle)[0]
+
+    def _named_keys(self, value):
+        """An attribute with names in place of what its text has no values for."""
+        return value
+
+    def with_attr(self, attr_key_or_dict, attr_value=None):
+        """The function with an attribute, or several from a dictionary. A buffer among the keys of a
+        dictionary as a value stands for its name."""
+        given = attr_key_or_dict
+        pairs = given if isinstance(given, dict) else {given: attr_value}
+        handle, name = self._handle, self.__name__
+        for key, value in pairs.items():
+            if key == "global_symbol":  # a name makes it public
+                handle = transformed(_lib.pleat_module_rename, handle, None, str(value))
+                for stated in ("private", "global_symbol"):
+                    handle = _with_attribute(handle, None, stated, None)
+            else:
+                handle = _with_attribute(handle, None, key, text_of(self._named_keys(value)))
+        return type(self)(handle)
+
+    with_attrs = with_attr
+
+    def without_attr(self, attr_key):
+        """The function without an attribute; without its global_symbol, it is private."""
+        handle = _with_attribute(self._handle, None, attr_key, None)
+        if attr_key == "global_symbol":
+            handle = _with_attribute(handle, None, "private", "True")
+        return type(self)(handle)
 
     def __repr__(self):
         return self.script(no_imports=True)
@@ -233,6 +263,7 @@ class IRModule(_Printed):
             self._kept = self._handle, {}
         if name not in self._kept[1]:
             self._kept[1][name] = _function_of(self._handle, name)
+            self._kept[1][name]._around = self._handle
         return self._kept[1][name]
 
     def __setitem__(self, name, function):
@@ -324,14 +355,24 @@ def structural_equal(lhs, rhs, map_free_vars=False):
     """Are two functions or modules equal up to the names of variables and buffers? Nodes too, up to
     those that they define; with map_free_vars the others may have other names too."""
     if not isinstance(lhs, _Printed) and not isinstance(rhs, _Printed):
+        if any(isinstance(one, Value) for one in (lhs, rhs)):
+            from pleat.relax.nodes import same_expr
+            return same_expr(lhs, rhs)
         from pleat.tir.nodes import nodes_equal
         return nodes_equal(lhs, rhs, map_free_vars)
+    if isinstance(lhs, Function) and isinstance(rhs, Function):
+        rhs = _renamed(rhs, lhs.__name__)
     if isinstance(lhs, IRModule) != isinstance(rhs, IRModule):
         return False
     equal, messages = ffi.new("int *"), ffi.new("PleatMessages **")
     status = _lib.pleat_module_equal(_as_handle(lhs), _as_handle(rhs), equal, ffi.NULL, messages)
     check_status(status, messages)
     return bool(equal[0])
+
+
+def _renamed(function, name):
+    """A graph function under another name: two are equal whatever their names."""
+    return Function(transformed(_lib.pleat_module_rename, function._handle, None, name))
 
 
 def structural_hash(thing, map_free_vars=False):
@@ -352,6 +393,8 @@ def _excerpt(title, text, line, column, width):
 def assert_structural_equal(lhs, rhs, map_free_vars=False):
     """Raises StructuralDifference with the first difference of two functions or modules, shown in
     the text of both; see structural_equal."""
+    if isinstance(lhs, Function) and isinstance(rhs, Function):
+        rhs = _renamed(rhs, lhs.__name__)
     if not isinstance(lhs, _Printed) and not isinstance(rhs, _Printed):
         if not structural_equal(lhs, rhs, map_free_vars):
             raise StructuralDifference(f"not equal: {lhs!r} and {rhs!r}")
@@ -443,34 +486,10 @@ class PrimFunc(BaseFunc):
                 raise TypeError(f"expected text or a buffer as a key of an attribute, saw {key!r}")
         return result
 
-    def with_attr(self, attr_key_or_dict, attr_value=None):
-        """The function with an attribute, or several from a dictionary. A buffer among the keys of a
-        dictionary as a value stands for its name."""
-        given = attr_key_or_dict
-        pairs = given if isinstance(given, dict) else {given: attr_value}
-        handle = self._handle
-        for key, value in pairs.items():
-            if key == "global_symbol":  # a name makes it public
-                handle = transformed(_lib.pleat_module_rename, handle, None, str(value))
-                for stated in ("private", "global_symbol"):
-                    handle = _with_attribute(handle, None, stated, None)
-            else:
-                handle = _with_attribute(handle, None, key, text_of(self._named_keys(value)))
-        return PrimFunc(handle)
-
-    with_attrs = with_attr
-
     def with_body(self, new_body):
         """The function with another body, as a node."""
         from pleat.tir.node_table import make_module
         return PrimFunc(make_module({self.__name__: self.node.with_fields(body=new_body)}))
-
-    def without_attr(self, attr_key):
-        """The function without an attribute; without its global_symbol, it is private."""
-        handle = _with_attribute(self._handle, None, attr_key, None)
-        if attr_key == "global_symbol":
-            handle = _with_attribute(handle, None, "private", "True")
-        return PrimFunc(handle)
 
     def specialize(self, param_map):
         """The function for given values: a dictionary from scalar parameters, or variables in the
@@ -550,13 +569,22 @@ class PrimFunc(BaseFunc):
 
 class Function(BaseFunc):
     """A graph function of operator calls. `params`, `body`, `ret_struct_info`, `attrs` and `is_pure` are its
-    parts (pleat.relax.nodes), with TVM's field names."""
+    parts (pleat.relax.nodes), with TVM's field names.
+
+    Function(params, body) makes one of variables and an expression of them (pleat.relax.expr)."""
+
+    def __init__(self, params, body=None, ret_struct_info=None, is_pure=True, attrs=None, *, ret_ty=None):
+        if body is not None:
+            from pleat.relax.block_builder import function_of
+            params = function_of(params, body, attrs)._handle
+        super().__init__(params)
 
     @functools.cached_property
     def node(self):
         """The function as its parts."""
-        from pleat.relax.nodes import function_of
-        return function_of(self.script(), self.__name__)
+        from pleat.relax.nodes import InferredTypes, function_of
+        types = InferredTypes(lambda: IRModule(handle=self._around or self._handle), self.__name__)
+        return function_of(self.script(), self.__name__, types)
 
     def __getattr__(self, name):
         if name in ("params", "body", "ret_struct_info", "attrs", "is_pure"):

@@ -6,7 +6,12 @@ from pleat._library import _lib, _owned_text, ffi
 from pleat._request import check_status
 from pleat.tir.index_map import IndexMap
 
-__all__ = ["suggest_layout_transforms"]
+__all__ = ["get_var2val", "suggest_layout_transforms"]
+
+
+def get_var2val(func):
+    """The values of the variables of a graph function."""
+    return {one.var: one.value for block in func.body.blocks for one in block.bindings}
 
 
 def _suggested(func, write_buffer_transforms):

@@ -246,3 +246,12 @@ def _type_of_result(text, function):
         raise PleatError(f"the type of '{name}' is not known")
     names = {name: size for size, name in function.sizes.items()}
     return eval(line[1] or line[2], {"R": R, "T": T, **names})  # noqa: S307 - text of the library
+
+
+def function_of(params, body, attrs=None):
+    """A graph function of variables and an expression of them."""
+    builder, attrs = BlockBuilder(), dict(attrs or {})
+    name = attrs.pop("global_symbol", "main")
+    with builder.function(name, list(params), attrs):
+        builder.emit_func_output(body)
+    return builder.get()[name]

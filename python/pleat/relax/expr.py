@@ -64,9 +64,27 @@ class Var(Value):
             self._struct_info = self._builder.infer(self)
         return self._struct_info
 
+    __hash__ = Value.__hash__
+
+    def __eq__(self, other):  # identity, as in TVM
+        return self is other
+
+    def __ne__(self, other):
+        return self is not other
+
+    def __getitem__(self, index):
+        return _item(self, index)
+
     ty = struct_info
+    name = property(lambda self: self.name_hint)
     shape = property(lambda self: self.struct_info.shape)
     dtype = property(lambda self: self.struct_info.dtype)
+
+
+def _item(value, index):
+    """An item of a tuple."""
+    from pleat.relax.nodes import TupleGetItem
+    return TupleGetItem(value, index)
 
 
 class GlobalVar(str):
@@ -81,19 +99,43 @@ class GlobalVar(str):
         return f"cls.{self}"
 
 
-class Call(Value):
+class Bindable(Value):
+    """An expression that may be the value of a variable, `bound_to`, whose type it has."""
+
+    bound_to = None
+
+    @property
+    def struct_info(self):
+        """The type, which is known of the value of a variable."""
+        if self.bound_to is None:
+            raise PleatError(f"the type of `{self}` is not known: it is not bound to a variable")
+        return self.bound_to.struct_info
+
+    ty = struct_info
+
+
+class Call(Bindable):
     """A call of an operator, such as relax.op.nn.relu or Op.get("relax.nn.relu"), or of a function of the
     module. `op` is the Op or the GlobalVar, `args` the operands, `attrs` a dictionary of the other arguments."""
 
     def __init__(self, op, args, attrs=None):
         if not callable(op):
             op = Op(f"relax.{str(getattr(op, 'name', op)).removeprefix('relax.')}")
-        self.op, self.args, self.attrs = op, list(args), dict(attrs or {})
+        self.op, self.args, self.attrs = op, list(map(_tuple_of_values, args)), dict(attrs or {})
         function = Value(f"R.{op.name.partition('.')[2]}") if isinstance(op, Op) else op
         super().__init__(lambda: text_of(function(*self.args, **self.attrs)))
 
+    def __getitem__(self, index):
+        return _item(self, index)
 
-class Tuple(Value):
+
+def _tuple_of_values(operand):
+    """An operand, where a list of expressions is a tuple of them."""
+    is_tuple = isinstance(operand, (list, tuple)) and any(isinstance(one, (Bindable, Var)) for one in operand)
+    return Tuple(operand) if is_tuple else operand
+
+
+class Tuple(Bindable):
     """A tuple of expressions."""
 
     def __init__(self, fields):
@@ -116,7 +158,8 @@ def const(value, dtype=None):
     own = str(getattr(value, "dtype", "")) or None
     dtype = dtype or {"float64": "float32", "int64": "int32"}.get(own, own)
     value = value.astype(dtype) if hasattr(value, "astype") else value
-    return Value("R.const")(value, *([] if dtype is None else [str(dtype)]))
+    from pleat.relax.nodes import constant
+    return constant(value, dtype)
 
 
 def _arguments(args):

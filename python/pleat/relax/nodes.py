@@ -12,7 +12,7 @@ import numpy as np
 
 from pleat._library import PleatError
 from pleat.ir._module import Op
-from pleat.relax.expr import Call, GlobalVar, TensorStructInfo, Tuple, Var
+from pleat.relax.expr import Bindable, Call, GlobalVar, TensorStructInfo, Tuple, Var
 from pleat.script._values import Value, text_of
 
 __all__ = ["BindingBlock", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "ExternFunc", "FuncStructInfo",
@@ -76,7 +76,8 @@ class Constant(Value):
     """R.const; `data` is an array."""
 
     def __init__(self, data, text=None):
-        self.data = np.asarray(data)
+        from pleat.nd import Tensor
+        self.data = np.asarray(data).view(Tensor)
         super().__init__(text or (lambda: f'R.const({self.data.tolist()}, "{self.data.dtype}")'))
 
 
@@ -101,7 +102,7 @@ DataTypeImm = _wrapper("DataTypeImm", "R.dtype")
 ExternFunc = _wrapper("ExternFunc", "R.ExternFunc", "global_symbol")
 
 
-class TupleGetItem(Value):
+class TupleGetItem(Bindable):
     """tuple_value[index]"""
 
     def __init__(self, tuple_value, index):
@@ -166,6 +167,13 @@ class LocalFunction(Value):
         super().__init__(name)
 
 
+def same_expr(a, b):
+    """Are two expressions, or shapes, the same text?"""
+    a, b = (one.values if isinstance(one, ShapeExpr) else list(one) if isinstance(one, (tuple, Tuple)) else one
+            for one in (a, b))
+    return text_of(a) == text_of(b)
+
+
 # ---- From the text of a script ---------------------------------------------------------------------
 
 def _is(node, name):
@@ -187,11 +195,19 @@ def _extents(node):
     return [Value(extent) if isinstance(extent, str) else extent for extent in found]
 
 
-def _tensor_type(args, options):
+def tensor_type(text, dtype):
+    """The type of the text R.Tensor(…), with this element type where it states none."""
+    node = ast.parse(text, mode="eval").body
+    if not isinstance(node, ast.Call):
+        return TensorStructInfo(None, dtype)
+    return _tensor_type(node.args, {one.arg: one.value for one in node.keywords}, dtype)
+
+
+def _tensor_type(args, options, dtype="float32"):
     given = dict(zip(("shape", "dtype"), args)) | options
     if isinstance(given.get("shape"), ast.Constant) and isinstance(given["shape"].value, str):
         given["dtype"] = given.pop("shape")  # R.Tensor("float32", ndim=2)
-    dtype = given["dtype"].value if "dtype" in given else "float32"
+    dtype = given["dtype"].value if "dtype" in given else dtype
     info = TensorStructInfo(_extents(given.get("shape")), dtype,
                             **({"ndim": _literal(given["ndim"])} if "ndim" in given else {}))
     if "ndim" in given:
@@ -221,11 +237,23 @@ def _type(node):
     return known.get(ast.unparse(node), ObjectStructInfo)()
 
 
-class _Reader:
-    """Makes the parts of a function. `names` has the variables that are defined."""
+def _stated_type(value):
+    """The type that a call states of its result, or None."""
+    stated = value.attrs.get("out_sinfo", value.attrs.get("out_ty")) if isinstance(value, Call) else None
+    return TupleStructInfo(stated) if isinstance(stated, list) else stated
 
-    def __init__(self, names):
-        self.names, self.attrs = dict(names), {}
+
+class _Reader:
+    """Makes the parts of a function. `names` has the variables that are defined, and `types` gives the types that
+    the text does not state: its `infer` is called with a variable."""
+
+    def __init__(self, names, types=None):
+        self.names, self.types, self.attrs = dict(names), types, {}
+
+    def variable(self, make, name, info=None):
+        """A new variable of a binding."""
+        self.names[name] = make(name, info, self.types)
+        return self.names[name]
 
     def function(self, node):
         for one in node.args.args:
@@ -267,9 +295,8 @@ class _Reader:
         if isinstance(one, ast.Expr):
             return self.statement(one.value, make)
         if isinstance(one, ast.FunctionDef):
-            function = _Reader(self.names).function(one)
-            self.names[one.name] = make(one.name, None)
-            return [VarBinding(self.names[one.name], function)]
+            function = _Reader(self.names, self.types).function(one)
+            return [VarBinding(self.variable(make, one.name), function)]
         if isinstance(one, ast.If):
             return [self.branch(one, make)]
         stated = isinstance(one, ast.AnnAssign)
@@ -279,7 +306,9 @@ class _Reader:
         cast = isinstance(value, ast.Call) and _is(value.func, "R.match_cast")
         source = self.value(value.args[0] if cast else value)
         info = _type(one.annotation) if stated else _type(value.args[1]) if cast else None
-        var = self.names[target.id] = make(target.id, info)
+        var = self.variable(make, target.id, _stated_type(source) if info is None else info)
+        if isinstance(source, Bindable) and not cast:
+            source.bound_to = var
         return [MatchCast(var, source, info) if cast else VarBinding(var, source)]
 
     def statement(self, call, make):
@@ -287,13 +316,12 @@ class _Reader:
             self.attrs = ast.literal_eval(call.args[0])
         if _is(call.func, "R.func_attr") or _is(call.func, "R.output"):
             return []
-        return [VarBinding(make("_", None), self.value(call))]
+        return [VarBinding(make("_"), self.value(call))]
 
     def branch(self, one, make):
-        sides = [_Reader(self.names).sequence(body) for body in (one.body, one.orelse)]
-        name = text_of(sides[0].body)
-        self.names[name] = make(name, None)
-        return VarBinding(self.names[name], If(self.value(one.test), *sides))
+        sides = [_Reader(self.names, self.types).sequence(body) for body in (one.body, one.orelse)]
+        var = self.variable(make, text_of(sides[0].body))
+        return VarBinding(var, If(self.value(one.test), *sides))
 
     # ---- Values
 
@@ -322,7 +350,13 @@ class _Reader:
         else:
             op = Op("relax." + name.removeprefix("R."))
         attrs = {one.arg: self.attribute(one) for one in node.keywords}
-        return Call(op, [self.value(argument) for argument in args], attrs)
+        if name in ("R.call_tir", "R.call_dps_packed") and len(args) > 2:
+            attrs["out_sinfo"] = self.attribute(ast.keyword("out_sinfo", args[2]))
+            args = args[:2]
+        operands = [self.value(argument) for argument in args]
+        if name.startswith("R.call_tir") and type(operands[0]) is Value:
+            operands[0] = GlobalVar(text_of(operands[0]))
+        return Call(op, operands, attrs)
 
     def attribute(self, keyword):
         if keyword.arg in ("out_sinfo", "out_ty", "sinfo_args", "ty_args"):
@@ -332,6 +366,14 @@ class _Reader:
             return ast.literal_eval(keyword.value)
         except ValueError:
             return self.value(keyword.value)
+
+
+def constant(value, dtype):
+    """The constant that R.const(value, dtype) gives."""
+    text = text_of(Value("R.const")(value, *([] if dtype is None else [str(dtype)])))
+    usual = {"i": "int32", "b": "bool"}.get(np.asarray(value).dtype.kind, "float32")
+    dtype = str(dtype or usual)
+    return Constant(np.asarray(value, dtype if dtype in np.sctypeDict else "float32"), text)
 
 
 def _constant(node):
@@ -345,24 +387,51 @@ def _constant(node):
     return Constant(np.asarray(data).astype(dtype or usual if dtype != "bfloat16" else "float32"), text)
 
 
-def function_of(text, name):
-    """The parts of the function of this name in the text of a script."""
+class InferredTypes:
+    """The types of the variables of a graph function, which are inferred when one is first asked for.
+
+    module: gives the module of the function"""
+
+    def __init__(self, module, name):
+        self._module, self._name, self._types = module, name, None
+
+    def infer(self, var):
+        if self._types is None:
+            from pleat.relax.transform import Normalize
+            typed = function_of(Normalize()(self._module()).script(), self._name)
+            bound = [one.var for block in typed.body.blocks for one in block.bindings]
+            self._types = {one.name_hint: one._struct_info for one in bound}
+        found = self._types.get(var.name_hint)
+        if found is None:
+            raise PleatError(f"the type of '{var.name_hint}' is not known")
+        return found
+
+
+def function_of(text, name, types=None):
+    """The parts of the function of this name in the text of a script. types: see _Reader"""
     tree = ast.parse(text)
     for body in (tree.body, *(one.body for one in tree.body if isinstance(one, ast.ClassDef))):
         for one in body:
             if isinstance(one, ast.FunctionDef) and one.name == name:
-                return _Reader({}).function(one)
+                return _Reader({}, types).function(one)
     raise PleatError(f"there is no graph function '{name}'")
 
 
 # ---- Visits ----------------------------------------------------------------------------------------
+
+def _values_in(argument):
+    """The expressions in an operand, which may be a list of them."""
+    if isinstance(argument, (tuple, list)):
+        return [one for part in argument for one in _values_in(part)]
+    return [argument] if isinstance(argument, Value) else []
+
 
 def _parts(expr):
     if isinstance(expr, SeqExpr):
         yield from (part for block in expr.blocks for one in block.bindings for part in (one.value, one.var))
         yield expr.body
     elif isinstance(expr, Call):
-        yield from (argument for argument in expr.args if isinstance(argument, Value))
+        yield from (one for argument in expr.args for one in _values_in(argument))
     elif isinstance(expr, Tuple):
         yield from expr.fields
     elif isinstance(expr, TupleGetItem):

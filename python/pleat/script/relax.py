@@ -8,6 +8,11 @@ from pleat.script import _parse
 from pleat.script._values import Value
 
 
+# The names that are no operators, beside the types.
+_NO_OPERATORS = {"const", "dataflow", "dist", "dtype", "emit_te", "func_attr", "match_cast", "output", "prim_value",
+                 "shape", "str", "tuple"}
+
+
 def _decorated(function, frame):
     if _parse.is_in_module_class(frame):
         return function
@@ -38,4 +43,6 @@ def __getattr__(name):
         raise AttributeError(name)
     if name == "Tensor":
         return importlib.import_module("pleat.relax.expr").TensorMaker()
-    return Value(f"R.{name}")
+    if name in _NO_OPERATORS or not name[0].islower():
+        return Value(f"R.{name}")
+    return importlib.import_module("pleat.relax.op").Operator(f"R.{name}")
