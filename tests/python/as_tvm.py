@@ -46,12 +46,14 @@ class _Module(types.ModuleType):
             self.__dict__["testing"] = sys.modules["tvm.testing"]
 
     def __getattr__(self, name):
-        if name.startswith("__") and name != "__version__":
+        if name.startswith("__") and name not in ("__version__", "__all__"):
             raise AttributeError(name)
         if f"{self.__name__}.{name}" in sys.modules:
             return sys.modules[f"{self.__name__}.{name}"]
         if self._real is not None and hasattr(self._real, name):
             return getattr(self._real, name)
+        if name == "__all__":
+            raise AttributeError(name)
         if self.__name__.endswith(".testing") and _in_checkout(f"{self.__name__}.{name}"):
             return importlib.import_module(f"{self.__name__}.{name}")
         return _Missing(f"{self.__name__}.{name}")
