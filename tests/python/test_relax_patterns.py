@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""relax.dpl: the patterns of expressions."""
+"""relax.dpl: patterns, and what takes the place of what they match."""
 import pytest
 
-pytest.importorskip("pleat")
+np = pytest.importorskip("numpy")
+pleat = pytest.importorskip("pleat")
 from pleat import relax  # noqa: E402
 from pleat.relax.dpl import (  # noqa: E402
-    is_const, is_dfv, is_gv, is_op, is_shape, is_tuple, is_tuple_get_item, is_var, wildcard)
+    PatternContext, PatternMatchingRewriter, is_const, is_dfv, is_gv, is_op, is_shape, is_tuple,
+    is_tuple_get_item, is_var, rewrite_bindings, rewrite_call, wildcard)
 from pleat.script import ir as I, relax as R  # noqa: E402
+
+X = np.arange(6, dtype="float32").reshape(2, 3) - 2.5
+
 
 @I.ir_module
 class Net:
@@ -26,6 +31,12 @@ class Net:
 MAIN = Net["main"]
 BY_NAME = {one.var.name: one.value for one in MAIN.body.blocks[0].bindings}
 VALUES = relax.analysis.get_var2val(MAIN)
+
+
+def outputs(function):
+    random = np.random.default_rng(0)
+    arrays = [X, *(random.uniform(-1, 1, (3, 4)).astype("float32") for _ in range(2))]
+    return pleat.compile(pleat.IRModule({"main": function}))(*arrays)
 
 
 def test_calls_match_through_variables():
@@ -53,3 +64,50 @@ def test_types_tuples_and_attributes():
     assert is_shape([2, 3]).match(relax.ShapeExpr([2, 3]))
     with pytest.raises(IndexError):
         is_tuple([is_const()])[1]
+
+
+def test_calls_are_rewritten_until_nothing_changes():
+    x, w = wildcard(), wildcard()
+    new = rewrite_call(is_op("relax.nn.relu")(x), lambda _, found: R.maximum(found[x], R.const(0.0, "float32")), MAIN)
+    assert "relu" not in new.script() and "R.maximum(a," in new.script()
+    twice = PatternMatchingRewriter.from_pattern(is_op("relax.add")(w, w), lambda _, found: relax.op.multiply(
+        relax.op.negative(found[w]), relax.const(-2.0)))
+    new = twice(pleat.IRModule({"main": new}))["main"]
+    assert new.script().count("R.add(") == 1
+    np.testing.assert_allclose(outputs(new), outputs(MAIN), 1e-6)
+    assert rewrite_call(is_op("relax.add")(x, w), lambda call, _: call, MAIN).script() == MAIN.script()
+    with pytest.raises(pleat.PleatError, match="do not come to an end"):
+        rewrite_call(is_op("relax.add")(x, w), lambda _, found: relax.op.add(found[w], found[x]), MAIN)
+
+
+def test_what_is_not_used_any_more_goes():
+    a, w = wildcard(), wildcard()
+    new = rewrite_call(is_op("relax.nn.relu")(is_op("relax.matmul")(a, w)), lambda _, found: relax.op.matmul(
+        relax.op.nn.relu(found[a]), found[w]), MAIN)
+    assert new.script().count("R.matmul(") == 2 and "R.matmul(x, w0)" not in new.script()
+
+
+def test_bindings_of_several_patterns_are_rewritten():
+    with PatternContext() as context:
+        x, w0, w1 = wildcard(), wildcard(), wildcard()
+        first, second = is_op("relax.matmul")(x, w0), is_op("relax.matmul")(x, w1)
+    assert {one.name for one in context.match_dfb(MAIN.body.blocks[0]).values()} == {"x", "w0", "w", "a", "c"}
+
+    def rewriter(found, values):
+        assert found[first] in values
+        both = relax.op.matmul(found[x], R.concat([found[w0], found[w1]], axis=1))
+        parts = relax.op.split(both, 2, 1)
+        return {found[first]: parts[0], found[second]: parts[1]}
+    new = rewrite_bindings(context, rewriter, MAIN)
+    assert new.script().count("R.matmul(") == 1 and new.script().count("R.split(") == 1
+    np.testing.assert_allclose(outputs(new), outputs(MAIN), 1e-6)
+
+
+def test_only_one_user():
+    with PatternContext() as context:
+        product = is_op("relax.matmul")(wildcard(), wildcard())
+        product >> is_op("relax.nn.relu")(product)
+    assert context.match_dfb(MAIN.body.blocks[0])
+    with PatternContext() as context:
+        is_var("x") >> is_op("relax.matmul")(wildcard(), wildcard())
+    assert context.match_dfb(MAIN.body.blocks[0]) is None  # two products use it
