@@ -586,6 +586,11 @@ class Function(BaseFunc):
         types = InferredTypes(lambda: IRModule(handle=self._around or self._handle), self.__name__)
         return function_of(self.script(), self.__name__, types)
 
+    def bind_params(self, binding_map):
+        """The function with constants in the place of parameters: see relax.transform.BindParams."""
+        from pleat.relax.transform import BindParams
+        return BindParams(self.__name__, binding_map)(self)
+
     def __getattr__(self, name):
         if name in ("params", "body", "ret_struct_info", "attrs", "is_pure"):
             return getattr(self.node, name)

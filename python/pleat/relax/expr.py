@@ -51,6 +51,8 @@ class TensorMaker(Value):
 class Var(Value):
     """A variable of a graph function: a parameter, which has a type, or what BlockBuilder.emit gave."""
 
+    bound_value = None
+
     def __init__(self, name_hint, struct_info=None, builder=None):
         super().__init__(lambda: self.name_hint)
         self.name_hint, self._struct_info, self._builder = name_hint, struct_info, builder

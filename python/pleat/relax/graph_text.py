@@ -22,10 +22,23 @@ class Bound:
     `stated` is the type that the text states, or None."""
 
     def __init__(self, var, value, lines=None):
-        self.var, self.value, self.lines = var, value, lines
+        self.var, self.value, self.lines, self._uses = var, value, lines, None
 
-    def text(self):
-        return self.lines or [f"{self.var.name_hint} = {text_of(self.value)}"]
+    def uses(self):
+        """The names of the variables in the value."""
+        if self._uses is None or self._uses[0] is not self.value:
+            self._uses = self.value, used_by(self.value)
+        return self._uses[1]
+
+    def text(self, typed=False):
+        """The lines; with `typed`, they state the type if it is known."""
+        lines = self.lines or [f"{self.var.name_hint} = {text_of(self.value)}"]
+        begin = f"{self.var.name_hint} = "
+        if typed and lines[0].startswith(begin) and not lines[0].startswith(begin + "R.match_cast"):
+            info = known_type(self.var)
+            if info is not None:
+                return [f"{self.var.name_hint}: {text_of(info)} = {lines[0][len(begin):]}", *lines[1:]]
+        return lines
 
 
 class Block:
@@ -35,8 +48,8 @@ class Block:
     def __init__(self, outputs=None):
         self.bindings, self.outputs = [], outputs
 
-    def text(self):
-        lines = [line for bound in self.bindings for line in bound.text()]
+    def text(self, typed):
+        lines = [line for bound in self.bindings for line in bound.text(typed)]
         if self.outputs is None:
             return lines
         return ["with R.dataflow():", *(f"    {line}" for line in lines or ["pass"]),
@@ -51,6 +64,14 @@ class _Placed(_Reader):
         for binding in made:
             binding.statement = one
         return made
+
+
+def known_type(var):
+    """The type of a variable, or None."""
+    try:
+        return var.struct_info
+    except PleatError:
+        return None
 
 
 def used_by(expr):
@@ -72,9 +93,10 @@ def used_by(expr):
 
 
 class GraphText:
-    """The graph function `name` of a module."""
+    """The graph function `name` of a module. typed: the types of all variables are stated, if they are known"""
 
-    def __init__(self, module, name):
+    def __init__(self, module, name, typed=False):
+        self.typed = typed
         self.source = module.script()
         self.lines, self.name = self.source.splitlines(), name
         tree = ast.parse(self.source)
@@ -84,6 +106,7 @@ class GraphText:
         self._read()
         self.names = {*self._reader.names, *(one.id for one in ast.walk(self.node) if isinstance(one, ast.Name)), "cls"}
         self.added = []  # the lines of further functions
+        self.bound = {}  # the constants of parameters that go
 
     # ---- Reading
 
@@ -179,7 +202,7 @@ class GraphText:
             stack = [bound]
             while stack:
                 one = stack[-1]
-                waiting = [own[name] for name in used_by(one.value) if name in own and name not in done
+                waiting = [own[name] for name in one.uses() if name in own and name not in done
                            and own[name] is not one]
                 if waiting and one.var.name_hint not in done:
                     stack += waiting
@@ -196,11 +219,15 @@ class GraphText:
         """The text of the module with the function as it is now."""
         first = self.node.body[0]
         head = self.lines[:first.lineno - 1]
+        if self.bound:
+            head = [*self.lines[:self.node.lineno - 1], *self._header()]
         margin = " " * first.col_offset
         own = [line for one in self.head for line in self._segment(one)]
         uses_class = self.class_name and not any(map(_is_class_name, self.head))
         own += [f"cls = {self.class_name}"] if uses_class else []
-        body = [*own, *(line for block in self.blocks for line in block.text()), f"return {text_of(self.result)}"]
+        own += [f"{name} = {text_of(constant)}" for name, constant in self.bound.items()]
+        blocks = [line for block in self.blocks for line in block.text(self.typed)]
+        body = [*own, *blocks, f"return {text_of(self.result)}"]
         outer = " " * self.node.col_offset
         return "\n".join([*head, *(margin + line for line in body), *self.lines[self.node.end_lineno:],
                           *(outer + line for line in self.added)]) + "\n"
@@ -209,6 +236,23 @@ class GraphText:
         """The module of the text."""
         made = from_source(self.script())
         return made if isinstance(made, IRModule) else IRModule({self.name: made})
+
+    def bind(self, name, constant):
+        """Makes a parameter a constant."""
+        self.bound[name] = constant
+
+    def _header(self):
+        """The lines of the definition without parameters that are constants, which are variables instead."""
+        node = ast.parse(ast.unparse(self.node)).body[0]
+        node.args.args = [one for one in node.args.args if one.arg not in self.bound]
+        node.decorator_list, node.body = [], [ast.Pass()]
+        outer = " " * self.node.col_offset
+        return [outer + line for line in ast.unparse(node).splitlines()[:-1]]
+
+    def definition(self, name):
+        """The lines of another function of the module."""
+        node = _definition(ast.parse(self.source), name)[1]
+        return self._segment(node)
 
     def add_function(self, name, lines):
         """Adds a function of these lines to the module, and returns the name that it got, which is `name` with a
@@ -219,7 +263,11 @@ class GraphText:
         while free in taken:
             number += 1
             free = f"{name}{number}"
-        self.added += ["", *(line.replace("def NAME(", f"def {free}(") for line in lines)]
+        named = {"def NAME(": f"def {free}(", "'global_symbol': 'NAME'": f"'global_symbol': '{free}'"}
+        for line in ["", *lines]:
+            for old, new in named.items():
+                line = line.replace(old, new)
+            self.added.append(line)
         return free
 
 

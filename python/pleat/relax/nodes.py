@@ -307,6 +307,7 @@ class _Reader:
         source = self.value(value.args[0] if cast else value)
         info = _type(one.annotation) if stated else _type(value.args[1]) if cast else None
         var = self.variable(make, target.id, _stated_type(source) if info is None else info)
+        var.bound_value = source
         if isinstance(source, Bindable) and not cast:
             source.bound_to = var
         return [MatchCast(var, source, info) if cast else VarBinding(var, source)]
@@ -396,15 +397,66 @@ class InferredTypes:
         self._module, self._name, self._types = module, name, None
 
     def infer(self, var):
-        if self._types is None:
-            from pleat.relax.transform import Normalize
-            typed = function_of(Normalize()(self._module()).script(), self._name)
-            bound = [one.var for block in typed.body.blocks for one in block.bindings]
-            self._types = {one.name_hint: one._struct_info for one in bound}
-        found = self._types.get(var.name_hint)
+        found = self._derived(var.bound_value)
+        if found is None:
+            if self._types is None:
+                self._types = self._inferred()
+            found = self._types.get(var.name_hint)
         if found is None:
             raise PleatError(f"the type of '{var.name_hint}' is not known")
         return found
+
+    def _derived(self, value):
+        """The type of an item of a tuple, or of what a function of the module returns; None for others."""
+        if isinstance(value, TupleGetItem) and isinstance(value.tuple_value, (Var, Tuple)):
+            whole = value.tuple_value.fields if isinstance(value.tuple_value, Tuple) else value.tuple_value.struct_info
+            fields = whole if isinstance(whole, list) else getattr(whole, "fields", [])
+            item = fields[value.index] if value.index < len(fields) else None
+            return item.struct_info if isinstance(item, (Var, Bindable)) else item
+        if isinstance(value, Call) and isinstance(value.op, GlobalVar):
+            module = self._module()
+            return module[str(value.op)].ret_struct_info if str(value.op) in module else None
+        return None
+
+    def _inferred(self):
+        from pleat.relax.transform import Normalize
+        from pleat.script._parse import from_source
+        module = self._module()
+        if len(module) > 1:  # inlining must not give the names of this function to variables of others
+            tree = ast.parse(module.script())
+            for one in ast.walk(tree):
+                if isinstance(one, ast.FunctionDef) and one.name != self._name and _is_graph(one):
+                    _Prefixed(one)
+            module = from_source(ast.unparse(tree))
+        typed = function_of(Normalize()(module).script(), self._name)
+        bound = [one.var for block in typed.body.blocks for one in block.bindings]
+        return {one.name_hint: one._struct_info for one in bound}
+
+
+def _is_graph(function):
+    return any(ast.unparse(one).startswith("R.") for one in function.decorator_list)
+
+
+class _Prefixed(ast.NodeTransformer):
+    """Gives the variables of a function other names."""
+
+    def __init__(self, function):
+        self.own = {one.id for one in ast.walk(function)
+                    if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        self.own |= {one.arg for one in function.args.args}
+        self.own -= {"cls"}
+        self.generic_visit(function)
+
+    def _new(self, name):
+        return f"other_{name}" if name in self.own else name
+
+    def visit_Name(self, node):
+        return ast.copy_location(ast.Name(self._new(node.id), node.ctx), node)
+
+    def visit_arg(self, node):
+        self.generic_visit(node)
+        node.arg = self._new(node.arg)
+        return node
 
 
 def function_of(text, name, types=None):

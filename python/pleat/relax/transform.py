@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over graph functions, with TVM's names and arguments where TVM has the pass. `passes()`
 lists them."""
-from pleat._library import _lib, ffi
+from pleat._library import PleatError, _lib, ffi
 from pleat.ir._module import Function, PrimFunc
 from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, pass_text, run_passes
 from pleat.relax.expr import Call
 
-__all__ = ["AlterOpImpl", "AnnotateTIROpPattern", "ConvertLayout", "DeadCodeElimination",
-           "FlowLayoutRewrites", "FoldConstant", "FuseOps", "FuseTIR", "HoistLayoutRewrites",
-           "LegalizeOps", "Normalize", "OptimizeLayoutTransform", "Pass", "PassContext", "RaiseLayoutRewrites", "Sequential",
+__all__ = ["AlterOpImpl", "AnnotateTIROpPattern", "BindParams", "ConvertLayout", "DeadCodeElimination",
+           "FlowLayoutRewrites", "FoldConstant", "FuseOps", "FuseTIR",
+           "HoistLayoutRewrites", "LegalizeOps", "Normalize", "OptimizeLayoutTransform",
+           "Pass", "PassContext",
+           "RaiseLayoutRewrites", "Sequential",
            "SplitLayoutRewritePreproc", "module_pass", "passes"]
 
 
@@ -89,6 +91,32 @@ def FuseOps(fuse_opt_level=-1):
 def FuseTIR():
     """Makes one program of each function that FuseOps made."""
     return _pass("FuseTIR")
+
+
+def BindParams(func_name, params):
+    """Makes constants of parameters of a function: a dictionary from their names, or variables, to arrays, whose
+    extents must be those of the parameter."""
+    return Pass("BindParams", lambda module, _: _bound(module, str(func_name), params))
+
+
+def _bound(module, name, params):
+    from pleat.relax.expr import const
+    from pleat.relax.graph_text import GraphText
+    text = GraphText(module, name)
+    known = {one.name_hint: one._struct_info for one in text.params}
+    for key, value in params.items():
+        key = getattr(key, "name_hint", key)
+        if key not in known:
+            raise PleatError(f"BindParams: '{name}' has no parameter '{key}'; it has {', '.join(known) or 'none'}")
+        value = value.numpy() if hasattr(value, "numpy") else value
+        shape, stated = tuple(getattr(value, "shape", ())), getattr(known[key], "shape", None)
+        if stated is None or list(map(str, stated)) != list(map(str, shape)):
+            raise PleatError(f"BindParams: '{key}' has the shape {known[key]}, and its value {shape}: expected a "
+                             "tensor with these extents, which are numbers")
+        if str(value.dtype) != known[key].dtype:
+            raise PleatError(f"BindParams: '{key}' is {known[key].dtype}, and its value {value.dtype}")
+        text.bind(key, const(value, str(value.dtype)))
+    return text.module()
 
 
 def HoistLayoutRewrites():

@@ -112,7 +112,7 @@ def _cleaned(module, name):
     text, is_done = GraphText(module, name), False
     while not is_done:
         used = set(used_by(text.result)) | {n for block in text.blocks for one in block.bindings
-                                            for n in used_by(one.value)}
+                                            for n in one.uses()}
         is_done = True
         for block in text.blocks:
             if block.outputs is None:
