@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BindParams, which makes constants of parameters."""
+"""FuseOpsByPattern, MergeCompositeFunctions, RunCodegen and BindParams: parts of graphs for other generators of
+code."""
 import pytest
 
 np = pytest.importorskip("numpy")
 pleat = pytest.importorskip("pleat")
-from pleat.relax.transform import BindParams  # noqa: E402
+from pleat import relax  # noqa: E402
+from pleat.relax.backend import get_pattern, get_patterns_with_prefix, register_patterns  # noqa: E402
+from pleat.relax.dpl import is_op, wildcard  # noqa: E402
+from pleat.relax.transform import (  # noqa: E402
+    BindParams, FuseOpsByPattern, FusionPattern, MergeCompositeFunctions, RunCodegen)
 from pleat.script import ir as I, relax as R, tir as T  # noqa: E402
 
 
@@ -25,9 +30,108 @@ class Net:
         return out
 
 
+PRODUCT = is_op("relax.matmul")(wildcard(), wildcard())
+PATTERNS = [("npu.matmul_relu", is_op("relax.nn.relu")(PRODUCT)), ("npu.matmul", PRODUCT),
+            ("npu.add", is_op("relax.add")(wildcard(), wildcard()))]
 ARRAYS = [np.random.default_rng(i).uniform(-1, 1, shape).astype("float32")
           for i, shape in enumerate([(5, 3), (3, 4), (3, 4)])]
 EXPECTED = pleat.compile(Net)(*ARRAYS)
+
+
+def with_attribute(module, name):
+    return {str(key): one.attrs[name] for key, one in module.items() if name in one.attrs}
+
+
+def check(module):
+    result = relax.VirtualMachine(relax.build(pleat.IRModule(handle=module._handle)))["main"](*ARRAYS)
+    np.testing.assert_allclose(result, EXPECTED, 1e-5, 1e-6)
+
+
+def test_parts_become_functions():
+    fused = FuseOpsByPattern(PATTERNS)(Net)
+    # The products of n + n rows stay: n would not follow from the operands.
+    assert with_attribute(fused, "Composite") == {
+        "fused_relax_matmul_relax_nn_relu": "npu.matmul_relu", "fused_relax_add": "npu.add",
+        "fused_relax_matmul": "npu.matmul", "fused_relax_add1": "npu.add"}
+    function = fused["fused_relax_matmul_relax_nn_relu"]
+    assert [one.name for one in function.params] == ["x", "w0"] and len(function.body.body) == 2  # a is used, too
+    check(fused)
+    lifted = FuseOpsByPattern(PATTERNS, bind_constants=False)(Net)
+    assert [len(fused["fused_relax_add1"].params), len(lifted["fused_relax_add1"].params)] == [1, 2]
+    check(lifted)
+    assert FuseOpsByPattern(PATTERNS, entry_functions=["other"])(Net).script() == Net.script()
+
+
+def test_a_check_decides():
+    seen = []
+
+    def has_four_columns(context):
+        seen.append(sorted(one.name for one in context.matched_bindings))
+        assert context.value_to_bound_var[context.matched_expr] in context.matched_bindings
+        return context.annotated_expr["weight"].struct_info.shape[1] == 3
+    weight = wildcard()
+    product = is_op("relax.matmul")(wildcard(), weight)
+    pattern = FusionPattern("npu.matmul", product, {"weight": weight}, has_four_columns)
+    assert FuseOpsByPattern([pattern])(Net).script() == Net.script() and seen == [["c"], ["a"]]
+
+
+def test_parts_that_use_one_another_are_merged():
+    merged = MergeCompositeFunctions()(FuseOpsByPattern(PATTERNS)(Net))
+    assert with_attribute(merged, "Codegen") == {
+        "fused_relax_matmul_relax_nn_relu_npu": "npu", "fused_relax_add_relax_matmul_relax_add1_npu": "npu"}
+    assert not with_attribute(merged, "Composite") and merged.script().count('"Composite"') == 4
+    check(merged)
+
+
+def test_parts_with_a_way_back_are_not_merged():
+    @I.ir_module
+    class Diamond:
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            with R.dataflow():
+                a = R.exp(x)
+                b = R.negative(a)
+                c = R.add(a, b)
+                R.output(c)
+            return c
+    patterns = [("npu.exp", is_op("relax.exp")(wildcard())), ("npu.add", is_op("relax.add")(wildcard(), wildcard()))]
+    merged = MergeCompositeFunctions()(FuseOpsByPattern(patterns)(Diamond))
+    assert list(with_attribute(merged, "Codegen")) == ["fused_relax_exp_npu", "fused_relax_add_npu"]
+    whole = is_op("relax.add")(is_op("relax.exp")(wildcard()), is_op("relax.negative")(wildcard()))
+    assert len(FuseOpsByPattern([("npu.all", whole)])(Diamond)) == 2
+    part = is_op("relax.add")(is_op("relax.exp")(wildcard()), wildcard())
+    assert len(FuseOpsByPattern([("npu.part", part)])(Diamond)) == 1  # negative is outside, between the two
+
+
+def generator(functions, options, _):
+    made = []
+    for function in functions:
+        model = pleat.compile(pleat.IRModule({"main": function.without_attr("Codegen")}))
+
+        def run(*arrays, model=model, count=len(function.params)):
+            results = model(*arrays[:count])
+            for array, result in zip(arrays[count:], results if isinstance(results, (list, tuple)) else [results]):
+                array[...] = result
+        made.append(run)
+    options["calls"] += len(made)
+    return made
+
+
+@pytest.mark.parametrize("annotate", [True, False])
+def test_generated_code_is_called(annotate):
+    partitioned = FuseOpsByPattern(PATTERNS, annotate_codegen=annotate)(Net)
+    partitioned = partitioned if annotate else MergeCompositeFunctions()(partitioned)
+    with pytest.raises(pleat.PleatError, match="no generator of code 'npu'.*relax.ext.npu"):
+        RunCodegen()(partitioned)
+    pleat.register_func("relax.ext.npu", generator)
+    options = {"calls": 0}
+    try:
+        module = RunCodegen({"npu": options})(partitioned)
+    finally:
+        pleat.registry.remove_global_func("relax.ext.npu")
+    assert options["calls"] == (4 if annotate else 2) and list(module) == ["main"]
+    assert module.script().count("R.call_dps_packed(") == options["calls"]
+    check(module)
 
 
 def test_parameters_become_constants():
@@ -39,3 +143,9 @@ def test_parameters_become_constants():
                             ({"w1": ARRAYS[2].astype("float64")}, "is float32"), ({"x": ARRAYS[0]}, "are numbers")):
         with pytest.raises(pleat.PleatError, match=message):
             BindParams("main", params)(Net)
+
+
+def test_registered_patterns():
+    register_patterns(PATTERNS)
+    assert [one.name for one in get_patterns_with_prefix("npu.matmul")] == ["npu.matmul", "npu.matmul_relu"]
+    assert get_pattern("npu.add").pattern is PATTERNS[2][1] and get_pattern("npu.sub") is None

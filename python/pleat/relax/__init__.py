@@ -19,7 +19,7 @@ _MODULES = {"pleat.relax.block_builder": ("BlockBuilder",),
 _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
-_PARTS = ("block_builder", "dpl", "expr", "expr_functor", "frontend", "nodes", "op", "vm")
+_PARTS = ("backend", "block_builder", "dpl", "expr", "expr_functor", "frontend", "nodes", "op", "vm")
 
 
 def __dir__():

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over graph functions, with TVM's names and arguments where TVM has the pass. `passes()`
 lists them."""
+import importlib
+
 from pleat._library import PleatError, _lib, ffi
 from pleat.ir._module import Function, PrimFunc
 from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, pass_text, run_passes
 from pleat.relax.expr import Call
 
 __all__ = ["AlterOpImpl", "AnnotateTIROpPattern", "BindParams", "ConvertLayout", "DeadCodeElimination",
-           "FlowLayoutRewrites", "FoldConstant", "FuseOps", "FuseTIR",
-           "HoistLayoutRewrites", "LegalizeOps", "Normalize", "OptimizeLayoutTransform",
-           "Pass", "PassContext",
-           "RaiseLayoutRewrites", "Sequential",
+           "FlowLayoutRewrites", "FoldConstant", "FuseOps", "FuseOpsByPattern", "FuseTIR", "FusionPattern",
+           "HoistLayoutRewrites", "LegalizeOps", "MergeCompositeFunctions", "Normalize", "OptimizeLayoutTransform",
+           "Pass", "PassContext", "PatternCheckContext",
+           "RaiseLayoutRewrites", "RunCodegen", "Sequential",
            "SplitLayoutRewritePreproc", "module_pass", "passes"]
 
 
@@ -194,3 +196,9 @@ def _added(module, program, operator):
         name = f"{base}_{number}"
     module[name] = program.without_attr("global_symbol").with_attr("operator_name", operator)
     return name
+
+
+def __getattr__(name):
+    if name in ("FuseOpsByPattern", "FusionPattern", "MergeCompositeFunctions", "PatternCheckContext", "RunCodegen"):
+        return getattr(importlib.import_module("pleat.relax.composite"), name)
+    raise AttributeError(f"module 'pleat.relax.transform' has no attribute {name!r}")
