@@ -317,12 +317,12 @@ class Function:
     Free sizes, strides and offsets follow from the arguments: for new ones the program is compiled
     once more, and what was compiled is kept. Calls in several threads follow one another."""
 
-    target = "llvm"
+    target, _result_dtype = "llvm", None
 
     def __init__(self, name, parameters, compiled, at_once=True, result=None):
         self.name, self.parameters, self.result = name, parameters, result
         self._compile, self._models, self._numbers, self._checked = compiled, {}, [], {}
-        self._keeps_checks = result is None and all(
+        self._keeps_checks = all(
             p.dtype in NUMBERS if p.shape is None else p.offset == 0 for p in parameters)
         if at_once and not any(isinstance(size, str) for p in parameters
                    for size in (*(p.shape or ()), *(p.strides or ()), p.offset)):
@@ -390,13 +390,14 @@ class Function:
         tensors, sizes = self._arguments(values, keep)
         model, (inputs, outputs) = self._model(sizes, values)
         value = self._memory_of_result()
+        given = values
         if value is not None:
             values = *values, value
             tensors.append(_tensor_of(Parameter("result", value.dtype.name, value.shape), value, keep))
         self._check_outputs(values, [_span(tensor) for tensor in tensors], outputs)
         ins, outs = _array_of(tensors, inputs), _array_of(tensors, outputs)
         if kinds:
-            kinds = self._kinds(values)  # the first compilation tells which numbers are sizes
+            kinds = self._kinds(given)  # the first compilation tells which numbers are sizes
             if len(self._checked) >= MOST_CHECKED:
                 self._checked.clear()
             self._checked[kinds] = _Checked(model, inputs, outputs, tensors, keep)
@@ -426,11 +427,15 @@ class Function:
     def _bind_checked(self, values, checked):
         memory = []
         addresses = checked.addresses(self.parameters, values, memory)
+        value = self._memory_of_result()
+        if value is not None:
+            values = *values, value
+            addresses.append(value.__array_interface__["data"][0])
         spans = [(address + low, address + high) for address, (low, high) in zip(addresses, checked.spans)]
         self._check_outputs(values, spans, checked.outputs)
         ins = checked.at(addresses, checked.inputs, checked.ins)
         outs = checked.at(addresses, checked.outputs, checked.outs)
-        return self._runner(checked.model, ins, outs, None), [values, checked, memory]
+        return self._runner(checked.model, ins, outs, value), [values, checked, memory]
 
     def _runner(self, model, ins, outs, value):
         """A function that runs the model and gives the value that it stored in `value`."""
@@ -446,10 +451,12 @@ class Function:
         return run
 
     def _memory_of_result(self):
-        from pleat.model import dtype_of
         if self.result is None:
             return None
-        return np.zeros(2, "int64") if self.result == PACKED else np.zeros(1, dtype_of(self.result))
+        if self._result_dtype is None:
+            from pleat.model import dtype_of
+            self._result_dtype = np.dtype("int64") if self.result == PACKED else dtype_of(self.result)
+        return np.zeros(2 if self.result == PACKED else 1, self._result_dtype)
 
     def _value(self, memory):
         """The value that a run has stored."""

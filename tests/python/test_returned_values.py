@@ -65,6 +65,15 @@ def test_values(target, tmp_path):
     check(pleat.load_module(tmp_path / "values.pleat"))
 
 
+def test_calls_after_the_first_one():
+    run = pleat.build(Values, cache=False)
+    for n in (2, 3, 2):
+        assert [run["total"](np.full(n, value)) for value in (5, -1, 7)] == [5 * n, -n, 7 * n]
+    assert [run["twice"](value) for value in (1.5, -2.0, np.float32(4), 3)] == [3, -4, 8, 6]
+    with pytest.raises(TypeError, match="takes 1 arguments"):
+        run["twice"](1.5, 2.5)
+
+
 def test_packed_functions():
     known = pleat.IRModule({name: Values[name] for name in ("twice", "any_above")})
     run = pleat.build(pleat.tir.transform.MakePackedAPI()(known), cache=False)
