@@ -72,15 +72,12 @@ bool code_image_contents(const CompiledCode *code, CodeContents *contents);
 // The distance of a region's handle from the beginning of the contents, and the inverse.
 int64_t code_image_offset(const CompiledCode *code, const void *handle);
 void *code_image_handle(const CompiledCode *code, int64_t offset);
-// Code with a copy of these contents, which has no names of regions. NULL with a diagnostic when a
-// function is not in the list of code_import_address.
+// Code with a copy of these contents, which has no names of regions. NULL with a diagnostic when
+// this process does not have one of its functions.
 CompiledCode *code_image_load(Context *context, const CodeContents *contents);
 
-// The address of a function of the C library that code may call, or NULL when it is not one of
-// them.
-void *code_import_address(const char *name);
-// The address of one of these functions, or of any other function of this process; NULL when there
-// is none.
+// The address of a function of the C library, or of another function of this process, that code may
+// call; NULL when there is none.
 void *code_function_address(const char *name);
 
 #endif

@@ -11,7 +11,8 @@ typedef struct ImportedFunction {
   void *address;
 } ImportedFunction;
 
-#define ONE(name) {#name, (void *)name}
+#define ONE(name)                                                                                  \
+  { #name, (void *)name }
 // A function of doubles, and the same of floats.
 #define BOTH(name) ONE(name), ONE(name##f)
 
@@ -26,13 +27,8 @@ static const ImportedFunction imports[] = {
     ONE(memmove), ONE(memset),
 };
 
-void *code_import_address(const char *name) {
+void *code_function_address(const char *name) {
   for (int i = 0; i < COUNT_OF(imports); i++)
     if (!strcmp(imports[i].name, name)) return imports[i].address;
-  return NULL;
-}
-
-void *code_function_address(const char *name) {
-  void *address = code_import_address(name);
-  return address ? address : dlsym(RTLD_DEFAULT, name);
+  return dlsym(RTLD_DEFAULT, name);
 }

@@ -23,6 +23,7 @@ typedef struct Loading {
   const SavedHeader *header;
   const char *at, *end; // the rest of the description
   const char *why;      // what is wrong with the description; NULL: nothing so far
+  const char *absent;   // a function that the code calls and this process lacks; NULL: none so far
   const char *code, *weights;
   const Digest *chunks; // of the weights
   CompiledProgram *out;
@@ -163,10 +164,17 @@ static void read_code(Loading *l) {
   Digest digest = take_digest(l);
   int count = take_count(l, 8, "functions of the C library are too many");
   const char **imports = arena_array(arena, const char *, count);
-  for (int i = 0; i < count; i++) imports[i] = take_text(l);
+  for (int i = 0; i < count; i++) {
+    imports[i] = take_text(l);
+    if (!l->why && !code_function_address(imports[i])) l->absent = imports[i];
+  }
   if (l->why) return;
   if (!digest_equal(digest, digest_of(l->code, l->header->code_bytes)))
     return wrong(l, "code differs from its digest");
+  if (l->absent) {
+    wrong(l, "code calls a function that is absent");
+    return;
+  }
   CodeContents contents = {l->code, l->header->code_bytes, imports, count};
   l->out->code = code_image_load(l->context, &contents);
   if (!l->out->code) wrong(l, "code cannot be used");
@@ -391,8 +399,7 @@ static void read_guards(Loading *l) {
   p->guards = arena_array(&p->context->lasting, CompiledGuard, p->guard_count);
   for (int i = 0; i < p->guard_count; i++) {
     p->guards[i].access = take_text(l);
-    p->guards[i].axis =
-        (int)take_int(l, GUARD_ASSERT, SAVED_MOST_RANK, "guards have unknown axes");
+    p->guards[i].axis = (int)take_int(l, GUARD_ASSERT, SAVED_MOST_RANK, "guards have unknown axes");
     p->guards[i].offset = take_int(l, 0, most, "guards are outside of the arena");
   }
 }
@@ -459,6 +466,11 @@ static bool read_program(Loading *l) {
   if (!check_header(l) || !check_sizes(l)) return false;
   if (!(l->out = compiled_program_new()) || !context_protect(l->out->context, read_description, l))
     return refuse(l, "cannot be read: not enough memory");
+  if (l->absent)
+    return refuse(l,
+                  "calls '%s', which is not a function of this process: load the library that "
+                  "has it first",
+                  l->absent);
   return l->why ? damaged(l, l->why) : verify_weights(l);
 }
 

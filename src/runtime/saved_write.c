@@ -219,17 +219,6 @@ static bool gather_weights(Saving *s) {
 
 // ---- The sections
 
-static bool check_imports(const Saving *s) {
-  for (int i = 0; i < s->code.import_count; i++)
-    if (!code_import_address(s->code.imports[i]))
-      return diag_error_as(
-          s->context, DIAG_UNSUPPORTED, (SourcePos){NULL},
-          "the model cannot be saved: a kernel calls '%s', which is not a function "
-          "that every process with this library has",
-          s->code.imports[i]);
-  return true;
-}
-
 static void fill_header(Saving *s) {
   SavedHeader *header = s->header = arena_new(&s->context->scratch, SavedHeader);
   memcpy(header->magic, SAVED_MAGIC, sizeof header->magic);
@@ -256,7 +245,7 @@ static bool prepare(Saving *s) {
   if (!code_image_contents(s->program->code, &s->code))
     return diag_error_as(s->context, DIAG_UNSUPPORTED, (SourcePos){NULL},
                          "only code of the target 'llvm' can be saved; compile the model with it");
-  if (!check_imports(s) || !gather_weights(s)) return false;
+  if (!gather_weights(s)) return false;
   fill_header(s);
   return true;
 }
