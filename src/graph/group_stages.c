@@ -439,6 +439,7 @@ static Stage *make_group(StageGrouping *g) {
   Stage *stage = arena_copy(arena, last, sizeof *last);
   stage->members = arena_array(arena, Stage *, g->count);
   stage->member_count = g->count;
+  stage->read_by = NULL;
   stage->parts = (StageParts){0};
   for (int i = 0; i < g->count; i++) {
     Stage *member = stage->members[i] = g->members[i].stage;
@@ -507,6 +508,7 @@ static void offer_rest(StageGraph *s, Stage *group, int first) {
   Stage *rest = arena_copy(arena, group, sizeof *group);
   rest->members += first;
   rest->member_count -= first;
+  rest->read_by = NULL;
   rest->parts = (StageParts){0};
   for (int i = 0; i < rest->member_count; i++)
     for (int k = 0; k < rest->members[i]->parts.count; k++)

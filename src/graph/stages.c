@@ -34,9 +34,8 @@ static bool made_within(const Stage *stage, const StageTensor *tensor) {
 }
 
 static void add_read(Reads *reads, StageTensor *tensor) {
-  if (ptr_array_contains(&reads->stage->reads, tensor)) return;
-  array_push(reads->arena, &reads->stage->reads, tensor);
-  array_push(reads->arena, &tensor->users, reads->stage);
+  if (!ptr_array_contains(&reads->stage->reads, tensor))
+    array_push(reads->arena, &reads->stage->reads, tensor);
 }
 
 static bool note_read(Visitor *visitor, Expr *e) {
@@ -56,8 +55,7 @@ static void visit_values(Visitor *visitor, const Stage *stage) {
   for (int i = 0; i < stage->te->axis_count; i++) visit_expr(visitor, stage->te->indices[i]);
 }
 
-// The stage is not among the users of any tensor.
-static void find_reads(StageGraph *s, Stage *stage) {
+static void find_reads(const StageGraph *s, Stage *stage) {
   Reads reads = {&s->by_buffer, stage, &s->context->arena};
   Visitor visitor = {.env = &reads, .enter_expr = note_read};
   const PrimFunc *program = stage->te->program;
@@ -70,6 +68,14 @@ static void find_reads(StageGraph *s, Stage *stage) {
   if (stage->te->call_output)
     add_read(&reads, map_find(&s->by_buffer, call->tensors[call->input_count]));
   visit_values(&visitor, stage);
+  stage->read_by = stage->te;
+}
+
+// Makes the stage a user of what it reads. It is not among the users of any tensor.
+static void connect(const StageGraph *s, Stage *stage) {
+  if (stage->read_by != stage->te) find_reads(s, stage);
+  for (int i = 0; i < stage->reads.count; i++)
+    array_push(&s->context->arena, &((StageTensor *)stage->reads.items[i])->users, stage);
 }
 
 // Sets the indices of the tensors, and finds them by their buffers.
@@ -86,7 +92,7 @@ void stage_graph_connect(StageGraph *s) {
   for (int i = 0; i < s->tensors.count; i++) s->tensors.items[i]->users = (PtrArray){0};
   for (int i = 0; i < s->stages.count; i++) {
     s->stages.items[i]->index = i;
-    find_reads(s, s->stages.items[i]);
+    connect(s, s->stages.items[i]);
   }
 }
 
@@ -102,7 +108,7 @@ void stage_graph_detach(StageGraph *s, Stage *stage) {
 
 void stage_graph_reread(StageGraph *s, Stage *stage) {
   stage_graph_detach(s, stage);
-  find_reads(s, stage);
+  connect(s, stage);
 }
 
 // ---- Building

@@ -50,12 +50,13 @@ struct Stage {
   TeStage *te;
   const Node *node;
   StageTensor *output;
-  PtrArray reads;   // StageTensor*, each once, in order of occurrence
-  StageParts parts; // the stage itself last, after the stages inlined into it
-  Stage **members;  // of a group, in the order in which they run; `te` is the last one's
-  int member_count; // 0: not a group
-  PtrArray others;  // Stage*: each computes the output too, in another way; a plan has one of them
-                    // or the stage itself
+  PtrArray reads;         // StageTensor*, each once, in order of occurrence
+  const TeStage *read_by; // the definition that has these reads; NULL: they are to be found again
+  StageParts parts;       // the stage itself last, after the stages inlined into it
+  Stage **members;        // of a group, in the order in which they run; `te` is the last one's
+  int member_count;       // 0: not a group
+  PtrArray others; // Stage*: each computes the output too, in another way; a plan has one of them
+                   // or the stage itself
   const Stage *serves; // the one of such others that needs the stage, or that it is; NULL: the
                        // stage is no part of another's other way
   const Stage *usual;  // the one of its others that is taken without planning; NULL: the stage
