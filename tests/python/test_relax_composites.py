@@ -149,3 +149,55 @@ def test_registered_patterns():
     register_patterns(PATTERNS)
     assert [one.name for one in get_patterns_with_prefix("npu.matmul")] == ["npu.matmul", "npu.matmul_relu"]
     assert get_pattern("npu.add").pattern is PATTERNS[2][1] and get_pattern("npu.sub") is None
+
+
+def test_sizes_become_numbers():
+    module = relax.transform.BindSymbolicVars({"n": 5})(Net)
+    assert [tuple(one.struct_info.shape) for one in module["main"].params] == [(5, 3), (3, 4), (3, 4)]
+    assert "n = T.int64()" not in module.script()
+    np.testing.assert_allclose(pleat.compile(module)(*ARRAYS), EXPECTED, 1e-5, 1e-6)
+    size = Net["main"].params[0].struct_info.shape[0]
+    assert Net["main"].bind_symbolic_vars({str(size): 5}).script() == module["main"].script()
+    with pytest.raises(pleat.PleatError, match="has a size 'm'"):
+        relax.transform.BindSymbolicVars({"m": 5})(Net)
+    mixed = pleat.script.from_source("""
+from pleat.script import relax as R
+@R.function
+def main(x: R.Tensor(("n", "m"), "float32"), y: R.Tensor(("n * m + 1", "m"), "float32")):
+    z = R.reshape(x, R.shape([m * n]))
+    return (z, y)
+""")
+    bound = relax.transform.BindSymbolicVars({"n": 4})(mixed).script()
+    assert 'R.Tensor((4, "m")' in bound and "n = T" not in bound and "R.shape([m * T.int64(4)])" in bound
+
+
+def test_equal_values_are_computed_once():
+    @I.ir_module
+    class Twice:
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            with R.dataflow():
+                a = R.exp(x)
+                b = R.negative(a)
+                c = R.exp(x)
+                d = R.add(R.negative(c), b)
+                R.output(b, d)
+            return (b, d)
+    module = relax.transform.EliminateCommonSubexpr()(Twice)
+    assert module.script().count("R.exp(") == module.script().count("R.negative(") == 1
+    x = np.arange(4, dtype="float32")
+    for result, expected in zip(pleat.compile(module)(x), pleat.compile(Twice)(x)):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_passes_of_functions_and_analyses():
+    @relax.transform.function_pass(opt_level=0, name="Renamed")
+    class Renamed:
+        def transform_function(self, function, module, context):
+            return function.with_attr("kind", "net")
+    assert Renamed()(Net)["main"].attrs["kind"] == "net"
+    main = Net["main"]
+    assert relax.analysis.free_vars(main) == [] and len(relax.analysis.bound_vars(main)) == len(
+        relax.analysis.all_vars(main))
+    assert relax.analysis.name_to_binding(main)["b"][0].value.op == "relax.nn.relu"
+    assert [one.name for one in relax.analysis.free_vars(relax.analysis.name_to_binding(main)["b"][0].value)] == ["a"]

@@ -591,6 +591,11 @@ class Function(BaseFunc):
         from pleat.relax.transform import BindParams
         return BindParams(self.__name__, binding_map)(self)
 
+    def bind_symbolic_vars(self, binding_map):
+        """The function with numbers in the place of sizes: see relax.transform.BindSymbolicVars."""
+        from pleat.relax.transform import BindSymbolicVars
+        return BindSymbolicVars(binding_map)(self)
+
     def __getattr__(self, name):
         if name in ("params", "body", "ret_struct_info", "attrs", "is_pure"):
             return getattr(self.node, name)

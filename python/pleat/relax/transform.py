@@ -5,15 +5,15 @@ import importlib
 
 from pleat._library import PleatError, _lib, ffi
 from pleat.ir._module import Function, PrimFunc
-from pleat.ir.transform import Pass, PassContext, Sequential, module_pass, pass_text, run_passes
+from pleat.ir.transform import Pass, PassContext, Sequential, function_pass, module_pass, pass_text, run_passes
 from pleat.relax.expr import Call
 
-__all__ = ["AlterOpImpl", "AnnotateTIROpPattern", "BindParams", "ConvertLayout", "DeadCodeElimination",
-           "FlowLayoutRewrites", "FoldConstant", "FuseOps", "FuseOpsByPattern", "FuseTIR", "FusionPattern",
-           "HoistLayoutRewrites", "LegalizeOps", "MergeCompositeFunctions", "Normalize", "OptimizeLayoutTransform",
-           "Pass", "PassContext", "PatternCheckContext",
-           "RaiseLayoutRewrites", "RunCodegen", "Sequential",
-           "SplitLayoutRewritePreproc", "module_pass", "passes"]
+__all__ = ["AlterOpImpl", "AnnotateTIROpPattern", "BindParams", "BindSymbolicVars", "CanonicalizeBindings",
+           "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "FlowLayoutRewrites",
+           "FoldConstant", "FuseOps", "FuseOpsByPattern", "FuseTIR", "FusionPattern", "HoistLayoutRewrites",
+           "LegalizeOps", "MergeCompositeFunctions", "Normalize", "OptimizeLayoutTransform", "Pass",
+           "PassContext", "PatternCheckContext", "RaiseLayoutRewrites", "RunCodegen", "Sequential",
+           "SplitLayoutRewritePreproc", "function_pass", "module_pass", "passes"]
 
 
 def passes():
@@ -119,6 +119,29 @@ def _bound(module, name, params):
             raise PleatError(f"BindParams: '{key}' is {known[key].dtype}, and its value {value.dtype}")
         text.bind(key, const(value, str(value.dtype)))
     return text.module()
+
+
+def BindSymbolicVars(binding_map, func_name=None):
+    """Makes numbers of sizes: a dictionary from their names, or variables, to numbers. func_name: the function;
+    without it all that have these sizes"""
+    def run(module, _):
+        from pleat.relax.bind import with_sizes
+        return with_sizes(module, binding_map, func_name)
+    return Pass("BindSymbolicVars", run)
+
+
+def CanonicalizeBindings():
+    """Removes variables that are other ones, and items of tuples whose fields are known. Every module that was
+    read is so already."""
+    return Pass("CanonicalizeBindings", lambda module, _: module)
+
+
+def EliminateCommonSubexpr(call_only=False):
+    """Computes equal values of a dataflow block once. call_only: only calls, and no tuples and items"""
+    def run(module, _):
+        from pleat.relax.bind import without_repetitions
+        return without_repetitions(module, call_only)
+    return Pass("EliminateCommonSubexpr", run)
 
 
 def HoistLayoutRewrites():

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graph functions with numbers in the place of sizes, and without values that are computed twice."""
+import ast
+
+from pleat._library import PleatError
+from pleat.ir._module import Function, IRModule
+from pleat.relax.expr import Call, Var
+from pleat.relax.graph_text import GraphText
+from pleat.relax.nodes import If, LocalFunction
+from pleat.script._parse import from_source
+from pleat.script._values import text_of
+
+
+class _Sizes(ast.NodeTransformer):
+    """Replaces sizes by numbers in a function, also in the texts of its types, and removes their declarations."""
+
+    def __init__(self, numbers):
+        self.numbers, self.seen, self.in_type = numbers, set(), False
+
+    def visit_Name(self, node):
+        if node.id not in self.numbers:
+            return node
+        self.seen.add(node.id)
+        return ast.copy_location(ast.Constant(self.numbers[node.id]), node)
+
+    def visit_Assign(self, node):
+        target = node.targets[0]
+        if isinstance(target, ast.Name) and target.id in self.numbers:
+            self.seen.add(target.id)
+            return None
+        return self.generic_visit(node)
+
+    def visit_Call(self, node):
+        before = self.in_type
+        self.in_type = isinstance(node.func, ast.Attribute) and node.func.attr in ("Tensor", "Shape")
+        node = self.generic_visit(node)
+        self.in_type = before
+        return node
+
+    def visit_keyword(self, node):
+        return node if node.arg == "dtype" else self.generic_visit(node)
+
+    def visit_Tuple(self, node):
+        if self.in_type:
+            node.elts = [self._extent(one) for one in node.elts]
+        return self.generic_visit(node)
+
+    visit_List = visit_Tuple
+
+    def _extent(self, node):
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            return node
+        made = ast.parse(node.value, mode="eval").body
+        if not any(isinstance(one, ast.Name) and one.id in self.numbers for one in ast.walk(made)):
+            return node
+        made = self.visit(made)
+        names = any(isinstance(one, ast.Name) and one.id != "T" for one in ast.walk(made))
+        return ast.copy_location(ast.Constant(ast.unparse(made)) if names else made, node)
+
+
+def with_sizes(module, numbers, func_name=None):
+    """The module with numbers in the place of sizes: a dictionary from their names or variables, in one function
+    or in all that have them."""
+    numbers = {str(getattr(key, "name", key)): int(value) for key, value in numbers.items()}
+    tree, seen = ast.parse(module.script()), set()
+    for one in ast.walk(tree):
+        if isinstance(one, ast.FunctionDef) and func_name in (None, one.name) and \
+                any(ast.unparse(d).startswith("R.") for d in one.decorator_list):
+            sizes = _Sizes(numbers)
+            sizes.generic_visit(one)
+            seen |= sizes.seen
+    missing = [name for name in numbers if name not in seen]
+    if missing:
+        raise PleatError(f"BindSymbolicVars: no function has a size '{missing[0]}'")
+    made = from_source(ast.unparse(tree) + "\n")
+    return made if isinstance(made, IRModule) else IRModule({module.keys()[0]: made})
+
+
+def without_repetitions(module, call_only=False):
+    """The module with each value of a dataflow block computed once."""
+    for name in [str(name) for name, function in module.items() if isinstance(function, Function)]:
+        text, changed = GraphText(module, name), False
+        for block in text.blocks:
+            known = {}
+            for bound in block.bindings if block.outputs is not None else ():
+                if isinstance(bound.value, (If, LocalFunction, Var)) or call_only and not isinstance(bound.value, Call):
+                    continue
+                first = known.setdefault(_with_names(bound.value, known), bound.var)
+                if first is not bound.var:
+                    bound.value, bound.lines, changed = first, None, True
+                    known[bound.var.name_hint] = first
+        module = text.module() if changed else module
+    return module
+
+
+def _with_names(value, known):
+    """The text of a value, with the first of equal variables in the place of each."""
+    if not isinstance(value, Call):
+        return text_of(value)
+    args = [known.get(one.name_hint, one) if isinstance(one, Var) else one for one in value.args]
+    return text_of(Call(value.op, args, value.attrs))
