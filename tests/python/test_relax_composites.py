@@ -103,6 +103,19 @@ def test_parts_with_a_way_back_are_not_merged():
     assert len(FuseOpsByPattern([("npu.part", part)])(Diamond)) == 1  # negative is outside, between the two
 
 
+def test_bindings_outside_of_dataflow_blocks_stay():
+    @I.ir_module
+    class Plain:
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            a = R.exp(x)
+            b = R.add(a, a)
+            c = R.nn.relu(a)
+            return (b, c)
+    pattern = is_op("relax.nn.relu")(is_op("relax.exp")(wildcard()))
+    assert FuseOpsByPattern([("npu.relu", pattern)])(Plain).script() == Plain.script()
+
+
 def generator(functions, options, _):
     made = []
     for function in functions:

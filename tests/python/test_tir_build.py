@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -458,28 +457,6 @@ def test_passes_that_a_context_adds_run(phase):
         assert ("T.block" in pleat.lower(s, [A, B]).script()) == (phase == 0)
         assert "* T.float32(2.0)" in pleat.lower(s, [A, B]).script()
     assert b.tolist() == [0, 2, 4, 6] and c.tolist() == [2, 4, 6, 8]
-
-
-def test_files_of_programs_that_call_a_library(tmp_path):
-    """The library must be in the process that loads them."""
-    (tmp_path / "user.c").write_text("float user_add(float a, float b) { return a + b; }\n")
-    subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "user.c", "-o", tmp_path / "user.so"], check=True)
-    ctypes.CDLL(tmp_path / "user.so", mode=ctypes.RTLD_GLOBAL)
-
-    @T.prim_func
-    def main(A: T.Buffer((3,), "float32"), B: T.Buffer((3,), "float32")):
-        for i in range(3):
-            B[i] = T.call_extern("float32", "user_add", A[i], T.float32(2))
-    run = pleat.build(main, cache=False)
-    for ending in (".pleat", ".so"):
-        path = tmp_path / f"calls{ending}"
-        run.export_library(path)
-        b = np.zeros(3, "float32")
-        pleat.load_module(path)(np.ones(3, "float32"), b)
-        assert b.tolist() == [3, 3, 3]
-    other = subprocess.run([sys.executable, "-c", f"import pleat; pleat.load_module({str(path)!r})"],
-                           capture_output=True, text=True)
-    assert "calls 'user_add', which is not a function of this process" in other.stderr
 
 
 @I.ir_module

@@ -6,7 +6,8 @@
     module = MergeCompositeFunctions()(module)      # functions with the attribute "Codegen" around these
     module = RunCodegen()(module)                   # calls of what the generator of code gives
 
-A part is taken only where its results, computed at one place, are available to all that use them."""
+A part is taken only in a dataflow block, and only where its results, computed at one place, are available to all
+that use them."""
 import dataclasses
 import re
 
@@ -124,8 +125,7 @@ def _call(text, part, name):
         made = [Bound(var, call), *(Bound(one, TupleGetItem(var, i)) for i, one in enumerate(part.outputs))]
     part.block.bindings[at:at + 1] = made
     part.block.bindings = [bound for bound in part.block.bindings if bound not in part.members]
-    if part.block.outputs is not None:
-        text.sort(part.block)
+    text.sort(part.block)
 
 
 # ---- FuseOpsByPattern -----------------------------------------------------------------------------
@@ -146,6 +146,10 @@ def _members(attempt, block, values):
             and isinstance(bound.value, (Call, Tuple, TupleGetItem))]
 
 
+def _is_dataflow(block):
+    return block.outputs is not None
+
+
 class _Fuser:
     def __init__(self, module, name, bind_constants, annotate_codegen):
         self.text = GraphText(module, name, typed=True)
@@ -156,7 +160,7 @@ class _Fuser:
         """The module with the parts as functions, or None where there are none."""
         found = []
         for one in patterns:
-            for block in self.text.blocks:
+            for block in filter(_is_dataflow, self.text.blocks):
                 for bound in reversed(block.bindings):  # so that a larger match comes before one in it
                     found += self.matched(one, block, bound)
         for one, block, members, attempt in sorted(found, key=self.place):
@@ -336,7 +340,7 @@ def MergeCompositeFunctions():
         compilers = _composites(module)
         for name in [str(name) for name, function in module.items() if _is_open(function)]:
             text = GraphText(module, name, typed=True)
-            for block in text.blocks:
+            for block in filter(_is_dataflow, text.blocks):
                 for group in _groups(text, block, compilers):
                     if _Part(text, block, group).is_apart(text):  # other groups may be around it now
                         _merge(text, group, block, compilers)
