@@ -66,6 +66,13 @@ GraphTerm *term_of_value(Context *context, Value *value) {
   return term;
 }
 
+Expr *value_size(const Value *value) {
+  const GraphTerm *info = value->info;
+  if (!info || !term_is(info, "R.Prim") || info->count != 1) return NULL;
+  const GraphTerm *item = info->items[0];
+  return item->kind == TERM_EXPR && item->e->op == EXPR_VAR ? item->e : NULL;
+}
+
 Value *value_of_term(Context *context, GraphTerm *term) {
   if (term->kind == TERM_VALUE) return term->value;
   if (term->kind == TERM_NONE) return NULL;

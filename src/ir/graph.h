@@ -132,6 +132,7 @@ GraphTerm *term_of_items(Context *context, GraphTermKind kind, const char *text,
 GraphTerm *term_of_value(Context *context,
                          Value *value); // its own term when it is written in place
 Value *value_constant(Context *context, ConstData *data);
+Expr *value_size(const Value *value); // the variable "n" of R.Prim(value="n"); NULL: it is no such
 bool value_static_shape(const Value *value, int64_t *shape);
 int64_t value_static_bytes(const Value *value); // -1 when not static or too large for int64
 const char *extents_text(Context *context, Expr *const *extents, int count); // "[1, n]"

@@ -43,9 +43,13 @@ static void assign_several(GraphParser *graph, const PyNode *target, const PyNod
     bind_value(parser, target->items[i], node->outputs[i]);
 }
 
-// n = T.int64()
+// n = T.int64(). The name of a parameter that is this size is that of the size from here on.
 static void declare_size(Parser *parser, const PyNode *target, const PyNode *expression) {
-  if (parser_find(parser, target->text)) return;
+  const Binding *known = parser_find(parser, target->text);
+  Expr *size = known && known->kind == BOUND_VALUE ? value_size(known->value) : NULL;
+  if (size && !strcmp(size->as.var->name, target->text))
+    parser_bind_expr(parser, target->text, size);
+  if (known) return;
   Expr *var = parse_value(parser, expression);
   if (var) var->as.var->name = target->text;
   if (var) parser_bind_expr(parser, target->text, var);

@@ -477,6 +477,38 @@ static void print_options(Printer *printer, const GraphFunc *func) {
   if (func->options.count) text_puts(printer->out, ")");
 }
 
+static bool term_reads(const GraphTerm *term, const Value *value) {
+  if (!term) return false;
+  bool reads = term->value == value;
+  for (int i = 0; i < term->count; i++) reads |= term_reads(term->items[i], value);
+  return reads;
+}
+
+static bool value_reads(const Value *from, const Value *value) {
+  return from && (from == value || term_reads(from->term, value));
+}
+
+static bool func_reads(const GraphFunc *func, const Value *value) {
+  bool reads = value_reads(func->result, value);
+  for (int i = 0; i < func->output_count; i++) reads |= value_reads(func->outputs[i], value);
+  for (int i = 0; i < func->nodes.count; i++) {
+    const Node *node = func->nodes.items[i];
+    for (int k = 0; k < node->input_count; k++) reads |= value_reads(node->inputs[k], value);
+    for (int k = 0; k < 2; k++) reads |= node->bodies[k] && func_reads(node->bodies[k], value);
+    reads |= term_reads(node->keywords, value);
+  }
+  return reads;
+}
+
+// A parameter that is a size keeps its name where it is that of the size too, which hides the
+// parameter in the body.
+static Str define_param(Printer *printer, const GraphFunc *func, const Value *value) {
+  const Expr *size = value_size(value);
+  bool same = size && !strcmp(size->as.var->name, value->name);
+  if (!same || func_reads(func, value)) return printer_define(printer, value, value->name);
+  return printer_name(printer, size, value->name);
+}
+
 static void print_signature(Printer *printer, const GraphFunc *func) {
   Text *out = printer->out;
   text_printf(out, "def %s(", printer_valid_name(printer, func->name));
@@ -485,7 +517,7 @@ static void print_signature(Printer *printer, const GraphFunc *func) {
     Value *value = func->params[i];
     Text param = text_new(printer->arena);
     printer->out = &param;
-    text_printf(&param, "%s: ", printer_define(printer, value, value->name));
+    text_printf(&param, "%s: ", define_param(printer, func, value));
     print_type(printer, value, true);
     printer->out = out;
     print_parameter(printer, column, i == 0, text_string(&param));

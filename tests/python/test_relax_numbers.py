@@ -113,6 +113,11 @@ class Module:
         return R.concat((x, R.full(R.shape([rows, 3]), R.prim_value(T.Cast("float32", factor)))), axis=0)
 
     @R.function
+    def rest(x: R.Tensor((5, 2), "float32"), k: R.Prim(value="k")):
+        k = T.int64()
+        return R.strided_slice(x, [0], [k + 0], [5])
+
+    @R.function
     def given(x: R.Tensor(("n", 3), "float32"), i: R.Prim(value="k"), s: R.Shape(["m", 2])):
         n = T.int64()
         k = T.int64()
@@ -185,6 +190,13 @@ def test_parameters_that_are_sizes():
         model(x, -3, (7, 2))
     fixed = pleat.compile(module, func="given", shapes={"n": 5, "k": 3}, quick=True, cache=False)
     np.testing.assert_array_equal(fixed(x, (4, 2))[1], np.full((4, 3), 1.5, "float32"))
+
+
+def test_parameters_and_sizes_of_one_name():
+    x = numbers(5, 2)
+    np.testing.assert_array_equal(run("rest", x, 3)[0], x[3:])
+    assert "def rest(x: R.Tensor((5, 2), dtype=\"float32\"), k: R.Prim(value=\"k\"))" in \
+        pleat.script.from_source(SCRIPT)["rest"].script()
 
 
 def test_operators_with_several_results():
