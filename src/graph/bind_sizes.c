@@ -10,8 +10,8 @@
 
 typedef struct KnownSize {
   Expr *var;
-  int64_t value;      // -1: not given
-  const char *source; // the text or the array that gives it
+  int64_t value;
+  const char *source; // the text or the array that gives it; NULL: nothing does
   bool is_named;      // it is given by its name
 } KnownSize;
 
@@ -41,7 +41,7 @@ static KnownSize *find_size(SizeBinding *b, const Expr *var) {
 static bool collect_size(Visitor *visitor, Expr *e) {
   SizeBinding *b = visitor->env;
   if (e->op == EXPR_VAR && !find_size(b, e))
-    array_push(&b->context->arena, &b->sizes, ((KnownSize){.var = e, .value = -1}));
+    array_push(&b->context->arena, &b->sizes, ((KnownSize){.var = e}));
   return true;
 }
 
@@ -87,13 +87,18 @@ static Value *param_given(const SizeBinding *b, const GivenSizes *given) {
 
 static bool set_size(SizeBinding *b, KnownSize *size, int64_t value, const char *source) {
   const char *name = size->var->as.var->name;
-  if (value < 0) return refuse(b, "%s: size '%s' would be %lld", source, name, (long long)value);
-  if (size->value >= 0 && size->value != value)
+  if (size->source && size->value != value)
     return refuse(b, "size '%s' is %lld by %s and %lld by %s", name, (long long)size->value,
                   size->source, (long long)value, source);
   size->value = value;
   size->source = source;
   return true;
+}
+
+static bool no_extent(const SizeBinding *b, const KnownSize *size, int64_t value,
+                      const char *source) {
+  return refuse(b, "%s: size '%s' would be %lld", source, size->var->as.var->name,
+                (long long)value);
 }
 
 // Takes the sizes that the array of a parameter holds; check_shape refuses one of another shape.
@@ -104,7 +109,10 @@ static bool take_contents(SizeBinding *b, const Value *param, const GivenSizes *
     return true;
   for (int i = 0; items && i < count; i++) {
     KnownSize *size = find_size(b, items[i]->e);
-    if (size && !set_size(b, size, given->contents[i], given->source)) return false;
+    if (!size) continue;
+    if (given->contents[i] < 0 && term_is(param->info, "R.Shape"))
+      return no_extent(b, size, given->contents[i], given->source);
+    if (!set_size(b, size, given->contents[i], given->source)) return false;
   }
   return true;
 }
@@ -190,10 +198,30 @@ static Map given_values(SizeBinding *b) {
   Map values = map_new(&b->context->arena);
   for (int i = 0; i < b->sizes.count; i++) {
     const KnownSize *size = &b->sizes.items[i];
-    if (size->value >= 0)
+    if (size->source)
       map_put(&values, size->var, expr_int(b->context, size->var->type, size->value));
   }
   return values;
+}
+
+// Is a size that is less than 0 the extent of a tensor? A number that only operators use may be.
+static bool check_extents(const SizeBinding *b, const Value *value) {
+  for (int i = 0; value && i < b->sizes.count; i++)
+    for (int d = 0; b->sizes.items[i].value < 0 && d < value->rank; d++) {
+      const KnownSize *size = &b->sizes.items[i];
+      if (value->shape[d] == size->var) return no_extent(b, size, size->value, size->source);
+    }
+  return true;
+}
+
+static bool check_all_extents(const SizeBinding *b) {
+  const GraphFunc *graph = b->graph;
+  for (int i = 0; i < graph->param_count; i++)
+    if (!check_extents(b, graph->params[i])) return false;
+  for (int i = 0; i < graph->nodes.count; i++)
+    for (int k = 0; k < graph->nodes.items[i]->output_count; k++)
+      if (!check_extents(b, graph->nodes.items[i]->outputs[k])) return false;
+  return true;
 }
 
 static void replace_in_graph(SizeBinding *b, Map values) {
@@ -226,7 +254,7 @@ static bool take_cast(SizeBinding *b, const Map *values, const Value *result, Va
     bool known = extent_given(b, values, result->shape[d], &extents[d]);
     KnownSize *size = known && d < param->rank ? find_size(b, param->shape[d]) : NULL;
     whole &= known;
-    if (size && size->value < 0 && !set_size(b, size, extents[d], source)) return false;
+    if (size && !size->source && !set_size(b, size, extents[d], source)) return false;
   }
   if (param->rank >= 0 || !whole) return true;
   return take_shape(b, param,
@@ -345,7 +373,7 @@ bool graph_bind_sizes(Context *context, GraphFunc *graph, const GivenSizes *give
   collect_sizes(&b);
   for (int i = 0; i < count; i++)
     if (!take(&b, &given[i])) return false;
-  if (!take_casts(&b)) return false;
+  if (!take_casts(&b) || !check_all_extents(&b)) return false;
   Map values = given_values(&b);
   replace_in_graph(&b, values);
   for (int i = 0; i < count; i++)

@@ -195,6 +195,7 @@ def test_parameters_that_are_sizes():
 def test_parameters_and_sizes_of_one_name():
     x = numbers(5, 2)
     np.testing.assert_array_equal(run("rest", x, 3)[0], x[3:])
+    np.testing.assert_array_equal(run("rest", x, -2)[0], x[-2:])  # a size may be negative where it is no extent
     assert "def rest(x: R.Tensor((5, 2), dtype=\"float32\"), k: R.Prim(value=\"k\"))" in \
         pleat.script.from_source(SCRIPT)["rest"].script()
 
