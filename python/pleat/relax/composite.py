@@ -66,11 +66,11 @@ class _Part:
             name for one in text.bindings if one not in self.members for name in one.uses()}
         self.outputs = [bound.var for bound in reversed(self.members) if bound.var.name_hint in outside]
 
-    def is_apart(self, text):
+    def is_apart(self):
         """Is there no way from the part through other bindings back into it?"""
         own = {bound.var.name_hint for bound in self.members}
-        after = set()
-        for bound in text.bindings:
+        after, bindings = set(), self.block.bindings
+        for bound in bindings[bindings.index(self.members[0]):bindings.index(self.members[-1]) + 1]:
             used = bound.uses()
             if bound in self.members:
                 if after & set(used):
@@ -158,23 +158,22 @@ class _Fuser:
 
     def run(self, patterns):
         """The module with the parts as functions, or None where there are none."""
-        found = []
+        found, values = [], self.text.values()
         for one in patterns:
             for block in filter(_is_dataflow, self.text.blocks):
                 for bound in reversed(block.bindings):  # so that a larger match comes before one in it
-                    found += self.matched(one, block, bound)
+                    found += self.matched(one, block, bound, values)
         for one, block, members, attempt in sorted(found, key=self.place):
             part = _Part(self.text, block, members)
-            if part.is_apart(self.text) and part.is_closed():  # other parts may be around it now
+            if part.is_apart() and part.is_closed():  # other parts may be around it now
                 self.take(one, part, attempt)
         return self.text.module() if self.count else None
 
     def place(self, match):
         return self.text.bindings.index(match[2][0])
 
-    def matched(self, one, block, bound):
+    def matched(self, one, block, bound, values):
         """The match at a binding as a list: the pattern, the block, the bindings and the expressions."""
-        values = self.text.values()
         attempt = Matching(values)
         if bound.var not in values or not isinstance(bound.value, Call) or not attempt.match(one.pattern, bound.value):
             return []
@@ -182,7 +181,7 @@ class _Fuser:
         if bound not in members or any(id(member) in self.taken for member in members):
             return []
         part = _Part(self.text, block, members)
-        if not (part.is_apart(self.text) and part.is_closed() and self.is_wanted(one, part, attempt, bound)):
+        if not (part.is_apart() and part.is_closed() and self.is_wanted(one, part, attempt, bound)):
             return []
         self.taken |= set(map(id, members))
         return [(one, block, part.members, attempt)]
@@ -302,7 +301,7 @@ def _groups(text, block, compilers):
         for other in [one for one in groups if compilers[str(one[0].value.op)] == compilers[name]]:
             near = {member.var.name_hint for member in other} & {n for m in group for n in m.uses()}
             whole = _Part(text, block, other + group)
-            if near and whole.is_apart(text) and whole.is_closed():
+            if near and whole.is_apart() and whole.is_closed():
                 groups.remove(other)
                 group = other + group
         groups.append(group)
@@ -342,7 +341,7 @@ def MergeCompositeFunctions():
             text = GraphText(module, name, typed=True)
             for block in filter(_is_dataflow, text.blocks):
                 for group in _groups(text, block, compilers):
-                    if _Part(text, block, group).is_apart(text):  # other groups may be around it now
+                    if _Part(text, block, group).is_apart():  # other groups may be around it now
                         _merge(text, group, block, compilers)
             module = text.module() if text.added else module
         used = module.script()

@@ -99,13 +99,13 @@ class GraphText:
         self.typed = typed
         self.source = module.script()
         self.lines, self.name = self.source.splitlines(), name
-        tree = ast.parse(self.source)
-        self.class_name, self.node = _definition(tree, name)
+        self.tree = ast.parse(self.source)
+        self.class_name, self.node = _definition(self.tree, name)
         self._reader = _Placed({}, InferredTypes(lambda: module, name))
         self.params, self.blocks, self.head, self.result = [], [], [], None
         self._read()
         self.names = {*self._reader.names, *(one.id for one in ast.walk(self.node) if isinstance(one, ast.Name)), "cls"}
-        self.added = []  # the lines of further functions
+        self.added, self._functions = [], None  # the lines of further functions, and the names of all
         self.bound = {}  # the constants of parameters that go
 
     # ---- Reading
@@ -251,18 +251,18 @@ class GraphText:
 
     def definition(self, name):
         """The lines of another function of the module."""
-        node = _definition(ast.parse(self.source), name)[1]
-        return self._segment(node)
+        return self._segment(_definition(self.tree, name)[1])
 
     def add_function(self, name, lines):
         """Adds a function of these lines to the module, and returns the name that it got, which is `name` with a
         number behind it where there is one of that name."""
-        taken = {one.name for one in ast.walk(ast.parse(self.source)) if isinstance(one, ast.FunctionDef)}
-        taken |= {line.split("(")[0][4:] for line in self.added if line.startswith("def ")}
+        if self._functions is None:
+            self._functions = {one.name for one in ast.walk(self.tree) if isinstance(one, ast.FunctionDef)}
         free, number = name, 0
-        while free in taken:
+        while free in self._functions:
             number += 1
             free = f"{name}{number}"
+        self._functions.add(free)
         named = {"def NAME(": f"def {free}(", "'global_symbol': 'NAME'": f"'global_symbol': '{free}'"}
         for line in ["", *lines]:
             for old, new in named.items():
