@@ -131,3 +131,19 @@ def main(x: R.Tensor((2, 3), "float32")):
     made = relax.Function([x, y], relax.op.add(x, y), ret_ty=R.Tensor((2, 3), "float32"))
     ones = np.ones((2, 3), "float32")
     np.testing.assert_array_equal(pleat.compile(pleat.IRModule({"main": made}))(ones, ones), 2 * ones)
+
+
+def test_types_of_operators_with_several_results():
+    main = from_source("""
+from pleat.script import relax as R
+@R.function
+def main(x: R.Tensor((4, 6), "float32")):
+    parts = R.split(x, [2], axis=1)
+    last = parts[1]
+    both = (last, parts[0])
+    y = both[1]
+    return (last, y)
+""")["main"]
+    types = {one.var.name: one.var.struct_info for one in main.body.blocks[0].bindings}
+    assert [one.shape for one in types["parts"].fields] == [(4, 2), (4, 4)]
+    assert types["last"].shape == (4, 4) and [one.struct_info.shape for one in main.body.body.fields] == [(4, 4), (4, 2)]

@@ -111,3 +111,35 @@ def test_only_one_user():
     with PatternContext() as context:
         is_var("x") >> is_op("relax.matmul")(wildcard(), wildcard())
     assert context.match_dfb(MAIN.body.blocks[0]) is None  # two products use it
+
+
+def test_rewriters_of_modules():
+    @R.rewriter
+    class Doubled:
+        @R.function
+        def pattern(x: R.Tensor((3, 4), "float32")):
+            y = R.add(x, x)
+            return y
+
+        @R.function
+        def replacement(x: R.Tensor((3, 4), "float32")):
+            y = R.negative(x)
+            return R.multiply(y, R.const(-2.0, "float32"))
+
+    @R.rewriter
+    class OneConcat:
+        @R.function
+        def pattern(a: R.Tensor("float32"), b: R.Tensor("float32")):
+            return R.concat((a, b), axis=1)
+
+        @R.function
+        def replacement(a: R.Tensor("float32"), b: R.Tensor("float32")):
+            return R.permute_dims(R.concat((R.permute_dims(a), R.permute_dims(b)), axis=0))
+    new = (Doubled | OneConcat)(Net)
+    assert "R.add(w1, w1)" not in new.script() and new.script().count("R.permute_dims(") == 3
+    np.testing.assert_allclose(outputs(new["main"]), outputs(MAIN), 1e-6)
+    with pytest.raises(KeyError, match="replacement"):
+        PatternMatchingRewriter.from_module(pleat.IRModule({"pattern": MAIN}))
+    with pytest.raises(ValueError, match="same signature"):
+        PatternMatchingRewriter.from_module(pleat.IRModule({"pattern": MAIN, "replacement": MAIN.bind_params(
+            {"w1": np.zeros((3, 4), "float32")})}))

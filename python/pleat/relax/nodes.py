@@ -397,11 +397,13 @@ class InferredTypes:
         self._module, self._name, self._types = module, name, None
 
     def infer(self, var):
-        found = self._derived(var.bound_value)
+        if self._types is None:
+            self._types = self._inferred()
+        found, whole = self._types.get(var.name_hint, (None, None))
+        if whole is not None and isinstance(var.bound_value, Call) and isinstance(var.bound_value.op, Op):
+            return whole  # an operator with several results, of which the first one has its name there
         if found is None:
-            if self._types is None:
-                self._types = self._inferred()
-            found = self._types.get(var.name_hint)
+            found = self._derived(var.bound_value)
         if found is None:
             raise PleatError(f"the type of '{var.name_hint}' is not known")
         return found
@@ -429,8 +431,15 @@ class InferredTypes:
                     _Prefixed(one)
             module = from_source(ast.unparse(tree))
         typed = function_of(Normalize()(module).script(), self._name)
-        bound = [one.var for block in typed.body.blocks for one in block.bindings]
-        return {one.name_hint: one._struct_info for one in bound}
+        found = {}  # the type of each, and that of the tuple of which it is an item
+        for one in (binding for block in typed.body.blocks for binding in block.bindings):
+            is_item = isinstance(one.value, TupleGetItem)
+            whole = found.get(text_of(one.value.tuple_value), (None,))[0] if is_item else None
+            own = one.var._struct_info
+            if own is None and isinstance(whole, TupleStructInfo):
+                own = whole.fields[one.value.index]
+            found[one.var.name_hint] = own, whole
+        return found
 
 
 def _is_graph(function):

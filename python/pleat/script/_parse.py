@@ -169,12 +169,14 @@ def parse(text, file="script", first_line=1, names=None):
     return ffi.gc(module[0], _lib.pleat_module_free)
 
 
-def parse_definition(thing, frame, marker):
+def parse_definition(thing, frame, marker, replaces=False):
     """The module of the library for a function or a class that is defined in a frame.
 
     marker: the decorator, such as "tir.prim_func", of a definition that was written without one
-    and given to the function instead"""
+    and given to the function instead; with `replaces`, it takes the place of the one that was written"""
     text, file, first_line = source_of(thing, frame)
+    while replaces and text.lstrip().startswith("@"):
+        text, first_line = text.partition("\n")[2], first_line + 1
     names = names_around(thing, frame.f_globals, local_names(frame, thing))
     if not text.lstrip().startswith("@"):
         indent, dialect = text[:len(text) - len(text.lstrip())], marker.partition(".")[0]
@@ -193,7 +195,7 @@ def is_in_module_class(frame):
         return False
     at = frame.f_code.co_firstlineno - 1
     while at < len(lines) and lines[at].lstrip().startswith(("@", "#")):
-        if "ir_module" in lines[at]:
+        if "ir_module" in lines[at] or "rewriter" in lines[at]:
             return True
         at += 1
     return False

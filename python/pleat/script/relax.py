@@ -28,6 +28,13 @@ def function(function=None, pure=True, private=False, check_well_formed=True):
     return lambda function: _decorated(function, frame)
 
 
+def rewriter(cls):
+    """Makes a PatternMatchingRewriter of a class with the functions `pattern` and `replacement`."""
+    handle = _parse.parse_definition(cls, sys._getframe(1), "ir.ir_module", replaces=True)
+    module = importlib.import_module("pleat.ir._module").IRModule(handle=handle)
+    return importlib.import_module("pleat.relax.dpl").PatternMatchingRewriter.from_module(module)
+
+
 def macro(*args, hygienic=True):
     """Refuses a macro of a graph function, with its place: a private function does the same."""
     def refuse(function):

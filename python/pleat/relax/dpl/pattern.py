@@ -7,17 +7,17 @@
 from pleat._library import PleatError
 from pleat.ir._module import Function, Op
 from pleat.relax.expr import Bindable, Call, GlobalVar, TensorStructInfo, Tuple, Var
-from pleat.relax.nodes import (Constant, DataflowVar, ExternFunc, LocalFunction, ShapeExpr, TupleGetItem,
+from pleat.relax.nodes import (Constant, DataflowVar, ExternFunc, LocalFunction, ShapeExpr, TupleGetItem, TupleStructInfo,
                                tensor_type)
 from pleat.script._values import Value, text_of
 
 __all__ = ["AndPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DataTypePattern",
-           "DataflowVarPattern", "ExprPattern", "ExternFuncPattern", "FunctionPattern", "GlobalVarPattern", "NotPattern",
-           "OrPattern", "PatternSeq", "PrimArrPattern", "SameShapeConstraint", "ShapePattern", "StructInfoPattern",
-           "TupleGetItemPattern", "TuplePattern", "TypePattern", "UnorderedTuplePattern", "VarPattern",
-           "WildcardPattern", "has_attr", "has_dtype", "is_call_dps_packed", "is_call_packed", "is_call_tir", "is_const",
-           "is_dfv", "is_expr", "is_gv", "is_op", "is_shape", "is_tuple", "is_tuple_get_item", "is_var",
-           "make_fused_bias_activation_pattern", "reject", "wildcard"]
+           "DataflowVarPattern", "ExprPattern", "ExternFuncPattern", "FunctionPattern", "GlobalVarPattern",
+           "NotPattern", "OrPattern", "PatternSeq", "PrimArrPattern", "SameShapeConstraint", "ShapePattern",
+           "StructInfoPattern", "TupleGetItemPattern", "TuplePattern", "TypePattern", "UnorderedTuplePattern",
+           "VarPattern", "WildcardPattern", "has_attr", "has_dtype", "is_call_dps_packed", "is_call_packed",
+           "is_call_tir", "is_const", "is_dfv", "is_expr", "is_gv", "is_op", "is_shape", "is_tuple",
+           "is_tuple_get_item", "is_var", "make_fused_bias_activation_pattern", "reject", "wildcard"]
 
 _COMMUTATIVE = ("relax.add", "relax.multiply")
 
@@ -70,9 +70,9 @@ def type_of(expr):
     if isinstance(expr, Constant):
         return TensorStructInfo(expr.data.shape, str(expr.data.dtype))
     if isinstance(expr, TupleGetItem):
-        fields = getattr(type_of(expr.tuple_value), "fields", None)
-        if fields:
-            return fields[expr.index]
+        whole = type_of(expr.tuple_value)
+        if isinstance(whole, TupleStructInfo):
+            return whole.fields[expr.index]
     try:
         return expr.struct_info if isinstance(expr, (Bindable, Var)) else None
     except PleatError:

@@ -28,6 +28,13 @@ class PatternMatchingRewriter:
         """Replaces what a pattern matches by what a function gives: see rewrite_call."""
         return PatternMatchingRewriter([(pattern, func)])
 
+    @staticmethod
+    def from_module(mod):
+        """Replaces what the function `pattern` of a module computes by what its function `replacement` does, of the
+        same parameters. R.rewriter makes one of a class."""
+        from pleat.relax.dpl.rules import rule_of
+        return PatternMatchingRewriter([rule_of(mod)])
+
     def __or__(self, other):
         return PatternMatchingRewriter(self.rules + other.rules)
 
