@@ -151,9 +151,12 @@ def test_parameters_become_constants():
     module = BindParams("main", {"w1": ARRAYS[2]})(Net)
     assert [one.name for one in module["main"].params] == ["x", "w0"]
     np.testing.assert_allclose(pleat.compile(module)(*ARRAYS[:2]), EXPECTED, 1e-5, 1e-6)
+    sized = BindParams("main", {"x": ARRAYS[0]})(Net)  # n is 5
+    assert "n = T.int64()" not in sized.script() and [one.name for one in sized["main"].params] == ["w0", "w1"]
+    np.testing.assert_allclose(pleat.compile(sized)(*ARRAYS[1:]), EXPECTED, 1e-5, 1e-6)
     assert [one.name for one in Net["main"].bind_params({Net["main"].params[1]: ARRAYS[1]}).params] == ["x", "w1"]
     for params, message in (({"w2": ARRAYS[2]}, "no parameter 'w2'"), ({"w1": ARRAYS[0]}, "the shape"),
-                            ({"w1": ARRAYS[2].astype("float64")}, "is float32"), ({"x": ARRAYS[0]}, "are numbers")):
+                            ({"w1": ARRAYS[2].astype("float64")}, "is float32"), ({"x": [1, 2]}, "an array")):
         with pytest.raises(pleat.PleatError, match=message):
             BindParams("main", params)(Net)
 
@@ -170,7 +173,7 @@ def test_sizes_become_numbers():
     assert "n = T.int64()" not in module.script()
     np.testing.assert_allclose(pleat.compile(module)(*ARRAYS), EXPECTED, 1e-5, 1e-6)
     size = Net["main"].params[0].struct_info.shape[0]
-    assert Net["main"].bind_symbolic_vars({str(size): 5}).script() == module["main"].script()
+    assert Net["main"].bind_symbolic_vars({size: 5}).script() == module["main"].script()
     with pytest.raises(pleat.PleatError, match="has a size 'm'"):
         relax.transform.BindSymbolicVars({"m": 5})(Net)
     mixed = pleat.script.from_source("""

@@ -127,6 +127,7 @@ def main(x: R.Tensor((2, 3), "float32")):
     assert named.attrs == {"Codegen": "other"} and named.__name__ == "net"
     assert named.without_attr("Codegen").attrs == {} and "private=True" in named.without_attr("global_symbol").script()
     pleat.ir.assert_structural_equal(named.without_attr("Codegen"), main)
+    assert pleat.ir.structural_hash(named.without_attr("Codegen")) == pleat.ir.structural_hash(main)
     x, y = (relax.Var(name, R.Tensor((2, 3), "float32")) for name in "xy")
     made = relax.Function([x, y], relax.op.add(x, y), ret_ty=R.Tensor((2, 3), "float32"))
     ones = np.ones((2, 3), "float32")

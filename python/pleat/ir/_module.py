@@ -377,7 +377,7 @@ def _renamed(function, name):
 
 def structural_hash(thing, map_free_vars=False):
     """A number that equal functions or modules share. They have no free variables."""
-    return _lib.pleat_module_hash(_as_handle(thing))
+    return _lib.pleat_module_hash(_as_handle(_renamed(thing, "main") if isinstance(thing, Function) else thing))
 
 
 def _excerpt(title, text, line, column, width):

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graph functions with numbers in the place of sizes, and without values that are computed twice."""
+"""Graph functions with constants in the place of parameters and sizes, and without values that are computed
+twice."""
 import ast
 
 from pleat._library import PleatError
 from pleat.ir._module import Function, IRModule
-from pleat.relax.expr import Call, Var
+from pleat.relax.expr import Call, TensorStructInfo, Var, const
 from pleat.relax.graph_text import GraphText
-from pleat.relax.nodes import If, LocalFunction
+from pleat.relax.nodes import Constant, If, LocalFunction
 from pleat.script._parse import from_source
-from pleat.script._values import text_of
+from pleat.script._values import Value, text_of
 
 
 class _Sizes(ast.NodeTransformer):
@@ -61,7 +62,8 @@ class _Sizes(ast.NodeTransformer):
 def with_sizes(module, numbers, func_name=None):
     """The module with numbers in the place of sizes: a dictionary from their names or variables, in one function
     or in all that have them."""
-    numbers = {str(getattr(key, "name", key)): int(value) for key, value in numbers.items()}
+    numbers = {str(key) if isinstance(key, Value) else str(getattr(key, "name", key)): int(value)
+               for key, value in numbers.items()}
     tree, seen = ast.parse(module.script()), set()
     for one in ast.walk(tree):
         if isinstance(one, ast.FunctionDef) and func_name in (None, one.name) and \
@@ -74,6 +76,40 @@ def with_sizes(module, numbers, func_name=None):
         raise PleatError(f"BindSymbolicVars: no function has a size '{missing[0]}'")
     made = from_source(ast.unparse(tree) + "\n")
     return made if isinstance(made, IRModule) else IRModule({module.keys()[0]: made})
+
+
+def with_constants(module, name, params):
+    """The module with constants in the place of parameters of a function: a dictionary from their names or variables
+    to arrays."""
+    known, arrays, sizes = {one.name_hint: one._struct_info for one in GraphText(module, name).params}, {}, {}
+    for key, value in params.items():
+        key = getattr(key, "name_hint", key)
+        if key not in known:
+            raise PleatError(f"BindParams: '{name}' has no parameter '{key}'; it has {', '.join(known) or 'none'}")
+        value = value.data if isinstance(value, Constant) else value
+        arrays[key] = value.numpy() if hasattr(value, "numpy") and not isinstance(value, Value) else value
+        _check(key, known[key], arrays[key], sizes)
+    text = GraphText(with_sizes(module, sizes, name) if sizes else module, name)
+    for key, value in arrays.items():
+        text.bind(key, const(value, str(value.dtype)))
+    return text.module()
+
+
+def _check(name, info, value, sizes):
+    """Raises for an array that is no value of a parameter, and adds the sizes that its extents give."""
+    if not isinstance(info, TensorStructInfo) or isinstance(value, Value) or not hasattr(value, "dtype"):
+        raise PleatError(f"BindParams: '{name}' is {info}, and its value {value!r}: expected a tensor and an array")
+    if info.dtype not in ("", str(value.dtype)):
+        raise PleatError(f"BindParams: '{name}' is {info.dtype}, and its value {value.dtype}")
+    extents = value.shape if info.shape is None else info.shape
+    fits = len(extents) == len(value.shape) and info.ndim in (-1, len(value.shape))
+    for stated, extent in zip(extents, value.shape):
+        stated = stated if isinstance(stated, int) else str(stated)
+        fits = fits and (isinstance(stated, int) or stated.isidentifier())
+        fits = fits and extent == (stated if isinstance(stated, int) else sizes.setdefault(stated, extent))
+    if not fits:
+        raise PleatError(f"BindParams: '{name}' has the shape {info}, and its value {tuple(value.shape)}: expected a "
+                         "tensor with these extents, which are numbers or sizes")
 
 
 def without_repetitions(module, call_only=False):

@@ -3,7 +3,7 @@
 lists them."""
 import importlib
 
-from pleat._library import PleatError, _lib, ffi
+from pleat._library import _lib, ffi
 from pleat.ir._module import Function, PrimFunc
 from pleat.ir.transform import Pass, PassContext, Sequential, function_pass, module_pass, pass_text, run_passes
 from pleat.relax.expr import Call
@@ -96,29 +96,12 @@ def FuseTIR():
 
 
 def BindParams(func_name, params):
-    """Makes constants of parameters of a function: a dictionary from their names, or variables, to arrays, whose
-    extents must be those of the parameter."""
-    return Pass("BindParams", lambda module, _: _bound(module, str(func_name), params))
-
-
-def _bound(module, name, params):
-    from pleat.relax.expr import const
-    from pleat.relax.graph_text import GraphText
-    text = GraphText(module, name)
-    known = {one.name_hint: one._struct_info for one in text.params}
-    for key, value in params.items():
-        key = getattr(key, "name_hint", key)
-        if key not in known:
-            raise PleatError(f"BindParams: '{name}' has no parameter '{key}'; it has {', '.join(known) or 'none'}")
-        value = value.numpy() if hasattr(value, "numpy") else value
-        shape, stated = tuple(getattr(value, "shape", ())), getattr(known[key], "shape", None)
-        if stated is None or list(map(str, stated)) != list(map(str, shape)):
-            raise PleatError(f"BindParams: '{key}' has the shape {known[key]}, and its value {shape}: expected a "
-                             "tensor with these extents, which are numbers")
-        if str(value.dtype) != known[key].dtype:
-            raise PleatError(f"BindParams: '{key}' is {known[key].dtype}, and its value {value.dtype}")
-        text.bind(key, const(value, str(value.dtype)))
-    return text.module()
+    """Makes constants of parameters of a function: a dictionary from their names, or variables, to arrays. The sizes
+    that are extents of these parameters become numbers."""
+    def run(module, _):
+        from pleat.relax.bind import with_constants
+        return with_constants(module, str(func_name), params)
+    return Pass("BindParams", run)
 
 
 def BindSymbolicVars(binding_map, func_name=None):

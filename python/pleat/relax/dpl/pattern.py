@@ -7,8 +7,8 @@
 from pleat._library import PleatError
 from pleat.ir._module import Function, Op
 from pleat.relax.expr import Bindable, Call, GlobalVar, TensorStructInfo, Tuple, Var
-from pleat.relax.nodes import (Constant, DataflowVar, ExternFunc, LocalFunction, ShapeExpr, TupleGetItem, TupleStructInfo,
-                               tensor_type)
+from pleat.relax.nodes import (Constant, DataflowVar, ExternFunc, LocalFunction, ShapeExpr, TupleGetItem,
+                               TupleStructInfo, tensor_type)
 from pleat.script._values import Value, text_of
 
 __all__ = ["AndPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DataTypePattern",
