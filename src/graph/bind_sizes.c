@@ -141,15 +141,17 @@ static bool take_shape(SizeBinding *b, Value *param, const GivenSizes *given) {
   return true;
 }
 
-// A size that a cast names, and that no parameter has.
-static KnownSize *size_of_cast(SizeBinding *b, const char *name) {
-  SizeBinding casts = {.context = b->context, .graph = b->graph};
-  Visitor visitor = {.env = &casts, .enter_expr = collect_size};
+// A size that a cast or an operator names, and that no parameter has.
+static KnownSize *size_of_body(SizeBinding *b, const char *name) {
+  SizeBinding body = {.context = b->context, .graph = b->graph};
+  Visitor visitor = {.env = &body, .enter_expr = collect_size};
   for (int i = 0; i < b->graph->nodes.count; i++) {
-    const Value *value = b->graph->nodes.items[i]->outputs[0];
+    const Node *node = b->graph->nodes.items[i];
+    const Value *value = node->outputs[0];
     for (int d = 0; d < value->rank; d++) visit_expr(&visitor, value->shape[d]);
+    for (int k = 0; k < node->attrs.count; k++) visit_expr(&visitor, node->attrs.items[k].value);
   }
-  const KnownSize *found = size_named(&casts, name);
+  const KnownSize *found = size_named(&body, name);
   if (!found) return NULL;
   array_push(&b->context->arena, &b->sizes, *found);
   return &array_last(&b->sizes);
@@ -170,7 +172,7 @@ static bool take(SizeBinding *b, const GivenSizes *given) {
   KnownSize *size = size_named(b, given->name);
   Value *param = param_given(b, given);
   if (param) return take_shape(b, param, given) && take_contents(b, param, given);
-  if (!size) size = size_of_cast(b, given->name);
+  if (!size) size = size_of_body(b, given->name);
   if (!size) return given->is_array || no_such_name(b, given);
   if (given->rank != 1) return refuse(b, "%s: a size is one number", given->source);
   size->is_named = true;

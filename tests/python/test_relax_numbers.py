@@ -118,6 +118,11 @@ class Module:
         return R.strided_slice(x, [0], [k + 0], [5])
 
     @R.function
+    def tail(x: R.Tensor((5, 2), "float32")):
+        k = T.int64()
+        return R.strided_slice(x, [0], [k], [5])
+
+    @R.function
     def given(x: R.Tensor(("n", 3), "float32"), i: R.Prim(value="k"), s: R.Shape(["m", 2])):
         n = T.int64()
         k = T.int64()
@@ -198,6 +203,11 @@ def test_parameters_and_sizes_of_one_name():
     np.testing.assert_array_equal(run("rest", x, -2)[0], x[-2:])  # a size may be negative where it is no extent
     assert "def rest(x: R.Tensor((5, 2), dtype=\"float32\"), k: R.Prim(value=\"k\"))" in \
         pleat.script.from_source(SCRIPT)["rest"].script()
+
+
+def test_sizes_that_only_operators_use():
+    x = numbers(5, 2)
+    np.testing.assert_array_equal(run("tail", x, shapes={"k": 3})[0], x[3:])
 
 
 def test_operators_with_several_results():
