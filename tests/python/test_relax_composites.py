@@ -147,6 +147,26 @@ def test_generated_code_is_called(annotate):
     check(module)
 
 
+def test_generated_code_of_two_modules():
+    """Each calls its own, also where the parts have the same names."""
+    def times(factor):
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            with R.dataflow():
+                y = R.multiply(x, R.const(factor, "float32"))
+                R.output(y)
+            return y
+        return FuseOpsByPattern([("npu.scale", is_op("relax.multiply")(wildcard(), wildcard()))],
+                                annotate_codegen=True)(pleat.IRModule({"main": main}))
+    pleat.register_func("relax.ext.npu", generator)
+    try:
+        modules = [RunCodegen({"npu": {"calls": 0}})(times(factor)) for factor in (2.0, 3.0)]
+    finally:
+        pleat.registry.remove_global_func("relax.ext.npu")
+    results = [relax.VirtualMachine(relax.build(one))["main"](np.ones(4, "float32"))[0] for one in modules]
+    assert results == [2, 3]
+
+
 def test_parameters_become_constants():
     module = BindParams("main", {"w1": ARRAYS[2]})(Net)
     assert [one.name for one in module["main"].params] == ["x", "w0"]

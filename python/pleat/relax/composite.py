@@ -364,7 +364,7 @@ def RunCodegen(target_options=None, entry_functions=None):
     options = target_options or {}
 
     def run(module, _):
-        wanted = {}
+        wanted, symbols = {}, {}
         for name, function in module.items():
             if isinstance(function, Function) and "Codegen" in function.attrs:
                 wanted.setdefault(str(function.attrs["Codegen"]), []).append(str(name))
@@ -377,28 +377,38 @@ def RunCodegen(target_options=None, entry_functions=None):
             if len(made) != len(names) or not all(map(callable, made)):
                 raise PleatError(f"'relax.ext.{codegen}' gave {made!r}, expected a callable for each of "
                                  f"{', '.join(names)}")
-            for name, one in zip(names, made):
-                register_func(name, one, override=True)
-        return _called_outside(module, [name for names in wanted.values() for name in names])
+            symbols |= {name: _registered(name, one) for name, one in zip(names, made)}
+        return _called_outside(module, symbols)
     return Pass("RunCodegen", run)
 
 
-def _called_outside(module, names):
-    """The module with calls of functions outside in the place of those of these functions, which are removed."""
-    for name in [str(name) for name, function in module.items() if _is_open(function)] if names else []:
+def _registered(name, function):
+    """Registers a function under this name, or one like it: another module may call the one of this name."""
+    free, number = name, 0
+    while get_global_func(free, allow_missing=True) is not None:
+        number += 1
+        free = f"{name}_{number}"
+    register_func(free, function)
+    return free
+
+
+def _called_outside(module, symbols):
+    """The module with calls of functions outside, by their names, in the place of those of functions, which are
+    removed."""
+    for name in [str(name) for name, function in module.items() if _is_open(function)] if symbols else []:
         text, changed = GraphText(module, name), 0
         for bound in text.bindings:
             value = bound.value
-            if isinstance(value, Call) and str(value.op) in names and not str(value.op).startswith("relax."):
+            if isinstance(value, Call) and str(value.op) in symbols and not str(value.op).startswith("relax."):
                 info = type_of(bound.var)
                 if info is None:
                     raise PleatError(f"the type of '{bound.var.name_hint}' is not known")
                 stated = list(info.fields) if isinstance(info, TupleStructInfo) else info
-                bound.value = Value("R.call_dps_packed")(str(value.op), tuple(value.args), out_sinfo=stated)
+                bound.value = Value("R.call_dps_packed")(symbols[str(value.op)], tuple(value.args), out_sinfo=stated)
                 bound.lines, changed = None, changed + 1
         module = text.module() if changed else module
     module = module.clone()
-    for name in names:
+    for name in symbols:
         del module[name]
     return module
 
