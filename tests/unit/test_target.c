@@ -58,13 +58,10 @@ static void make_divisible(Expr **args) {
   args[1] = where_low_bits_are_zero(args[1], 3, -1, args[1]);
 }
 
-// out[i] = op(a[i], b[i], …), `lanes` at a time and the rest one by one.
-static PrimFunc *op_func(ExprOp op, DType type, int lanes) {
+// out[row * COUNT + i] = op(a[i], b[i], …), `lanes` at a time and the rest one by one.
+static Stmt *op_stmt(ExprOp op, Buffer *out, Buffer *const *in, int row, int lanes) {
   const OpInfo *info = &op_table[op];
-  const int64_t shape[] = {COUNT};
-  DType result = info->result == OP_BOOL ? DTYPE_BOOL : type;
-  Buffer *in[3], *out = buffer_static(context, "out", result, shape, 1, NULL);
-  for (int i = 0; i < 3; i++) in[i] = buffer_static(context, "in", type, shape, 1, NULL);
+  DType type = in[0]->type;
   Stmt *parts[2];
   for (int part = 0; part < 2; part++) {
     int step = part ? 1 : lanes, whole = COUNT / lanes;
@@ -79,14 +76,40 @@ static PrimFunc *op_func(ExprOp op, DType type, int lanes) {
     if (op == EXPR_SHIFT_LEFT || op == EXPR_SHIFT_RIGHT)
       args[1] = expr_binary(context, EXPR_BIT_AND, args[1], expr_const(context, lane_type, 3));
     if (op == EXPR_POW && dtype_is_float(type)) args[0] = expr_unary(context, EXPR_ABS, args[0]);
-    Expr *value = raw(op, dtype_lanes(result, step), args[0], args[1], args[2]);
+    Expr *value = raw(op, dtype_lanes(out->type, step), args[0], args[1], args[2]);
+    Expr *to = expr_add(context, base, i32(row * COUNT));
     parts[part] = stmt_for(context, i, i32(0), i32(part ? COUNT % lanes : whole), LOOP_SERIAL,
-                           vector_store(out, base, value));
+                           vector_store(out, to, value));
   }
-  char name[64];
-  snprintf(name, sizeof name, "%s_%s_%d", info->name, dtype_name(context, type), lanes);
-  Buffer *buffers[] = {out, in[0], in[1], in[2]};
-  return func_of(name, buffers, 4, stmt_seq(context, parts, 2));
+  return stmt_seq(context, parts, 2);
+}
+
+// Operations whose results have the same type.
+typedef struct OpGroup {
+  ExprOp ops[8];
+  int count;
+} OpGroup;
+
+static DType result_type(ExprOp op, DType type) {
+  return op_table[op].result == OP_BOOL ? DTYPE_BOOL : type;
+}
+
+// Computes one row of the result with each operation, because a device compiles a function of
+// several operations faster than several functions.
+static PrimFunc *op_func(const OpGroup *group, DType type, int lanes) {
+  const int64_t shape[] = {COUNT}, rows[] = {group->count * COUNT};
+  Buffer *out = buffer_static(context, "out", result_type(group->ops[0], type), rows, 1, NULL);
+  Buffer *in[3], *buffers[] = {out, NULL, NULL, NULL};
+  for (int i = 0; i < 3; i++)
+    buffers[i + 1] = in[i] = buffer_static(context, "in", type, shape, 1, NULL);
+  Stmt *parts[COUNT_OF(group->ops)];
+  Text name = text_new(&context->arena);
+  for (int i = 0; i < group->count; i++) {
+    parts[i] = op_stmt(group->ops[i], out, in, i, lanes);
+    text_printf(&name, "%s_", op_table[group->ops[i]].name);
+  }
+  text_printf(&name, "%s_%d", dtype_name(context, type), lanes);
+  return func_of(text_string(&name), buffers, 4, stmt_seq(context, parts, group->count));
 }
 
 static bool is_scalar_op(const OpInfo *info) {
@@ -120,17 +143,28 @@ static void check_all(const Turns *turns) {
   assert_int_equal(failures, 0);
 }
 
+static bool takes(ExprOp op, DType type) {
+  const OpInfo *info = &op_table[op];
+  if (!is_scalar_op(info) || (info->class == OP_LOGIC) != dtype_is_bool(type)) return false;
+  if (info->flags & (dtype_is_float(type) ? OP_INTS : OP_FLOATS)) return false;
+  if ((op == EXPR_DOT_BYTES || op == EXPR_DOT_WORDS) && type.bits != 32) return false;
+  // A power of wide integers compiles long and tests no more.
+  return op != EXPR_POW || dtype_is_float(type) || type.bits <= 16;
+}
+
 // Every operation that takes the type.
 static void add_type(Turns *turns, DType type, double rtol) {
+  OpGroup groups[2] = {0}; // those whose results are bool, and the others
   for (int op = EXPR_ADD; op < EXPR_OP_COUNT; op++) {
-    const OpInfo *info = &op_table[op];
-    bool floats = dtype_is_float(type), is_bool = dtype_is_bool(type);
-    if (!is_scalar_op(info) || (info->class == OP_LOGIC) != is_bool) continue;
-    if (info->flags & (floats ? OP_INTS : OP_FLOATS)) continue;
-    if ((op == EXPR_DOT_BYTES || op == EXPR_DOT_WORDS) && type.bits != 32) continue;
-    if (op == EXPR_POW && !floats && type.bits > 16) continue; // compiles long and tests no more
-    add_func(turns, op_func((ExprOp)op, type, 16), rtol);      // and one by one at the end
+    if (!takes((ExprOp)op, type)) continue;
+    OpGroup *group = &groups[!dtype_is_bool(result_type((ExprOp)op, type))];
+    group->ops[group->count++] = (ExprOp)op;
+    if (group->count < COUNT_OF(group->ops)) continue;
+    add_func(turns, op_func(group, type, 16), rtol); // and one by one at the end
+    group->count = 0;
   }
+  for (int i = 0; i < 2; i++)
+    if (groups[i].count) add_func(turns, op_func(&groups[i], type, 16), rtol);
 }
 
 static void test_operations_on_floats(void **state) {
@@ -201,7 +235,7 @@ static void test_functions_of_one_text(void **state) {
   TargetCases cases = {0};
   LowerKernel *kernels[ROWS];
   for (int i = 0; i < ROWS; i++) {
-    PrimFunc *func = op_func(rows[i].op, DTYPE_FLOAT32, 16);
+    PrimFunc *func = op_func(&(OpGroup){{rows[i].op}, 1}, DTYPE_FLOAT32, 16);
     func->name = str_intern(context, rows[i].name);
     TargetCase one = {func, func, {.seed = 11, .rtol = 1e-6, .atol = 1e-9}, func->name};
     array_push(&context->arena, &cases, one);
