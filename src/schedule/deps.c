@@ -609,6 +609,13 @@ bool path_order_survives(Schedule *schedule, const Path *path, const char **why)
          writes_apart(schedule, block);
 }
 
+// True when the loops that are not used have one iteration.
+static bool are_all_told(const Chain *chain, const bool *used) {
+  for (int i = 0; i < chain->count; i++)
+    if (!used[i] && loop_const_extent(chain->loops[i]) != 1) return false;
+  return true;
+}
+
 bool path_iterations_are_independent(Schedule *schedule, const Path *path, int top, int bottom) {
   Chain chain;
   StorageArray all = {0};
@@ -619,8 +626,7 @@ bool path_iterations_are_independent(Schedule *schedule, const Path *path, int t
     if (!is_written(storage)) continue;
     if (!tells_iterations(&chain, storage, used) && !boxes_part(&chain, storage, used))
       return false;
-    for (int k = 0; k < chain.count; k++)
-      if (!used[k] && loop_const_extent(chain.loops[k]) != 1) return false;
+    if (!are_all_told(&chain, used)) return false;
   }
   return true;
 }
@@ -630,7 +636,6 @@ bool path_writes_tell_iterations(Schedule *schedule, const Path *path, int top,
   Context *context = schedule->context;
   Chain chain = {.schedule = schedule,
                  .analyzer = path_analyzer(schedule, path, path->count),
-                 .loops = arena_array(&context->arena, Stmt *, path->count),
                  .body = path_end(path)->as.loop.body};
   Stmt **loops = arena_array(&context->arena, Stmt *, path->count);
   for (int i = top; i < path->count; i++)
@@ -645,10 +650,7 @@ bool path_writes_tell_iterations(Schedule *schedule, const Path *path, int top,
     array_push(&context->arena, &storage.accesses, *a);
   }
   bool *used = arena_array(&context->arena, bool, chain.count);
-  if (!tells_iterations(&chain, &storage, used)) return false;
-  for (int i = 0; i < chain.count; i++)
-    if (!used[i] && loop_const_extent(chain.loops[i]) != 1) return false;
-  return true;
+  return tells_iterations(&chain, &storage, used) && are_all_told(&chain, used);
 }
 
 bool path_completes_buffer(Schedule *schedule, const Path *loop, const Buffer *buffer) {

@@ -45,8 +45,9 @@ CompiledCode *c_load_finish(TargetLoading *loading) {
   Context *context = loading->context;
   TargetUnit unit = target_kept_unit(loading);
   Text source = text_new(&context->scratch);
+  if (!c_target_emit(context, &unit, &loading->options, ".c", &source)) return NULL;
   char *folder = link_folder(context);
-  if (!folder || !c_target_emit(context, &unit, &loading->options, ".c", &source)) return NULL;
+  if (!folder) return NULL;
   const char *path = arena_printf(&context->scratch, "%s/code.so", folder);
   CompiledCode *code = NULL;
   FileSet *files = file_set_new(context);
