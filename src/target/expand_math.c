@@ -82,49 +82,52 @@ static Expr *exponent_bits(Legalizer *l, Expr *sum) {
   return legal_make(l, EXPR_SHIFT_LEFT, bits, legal_int(l, bits, 23));
 }
 
-// x = n·ln 2 + rest, where n is in the last bits of the sum.
+// sign·x = n·ln 2 + sign·rest, where n is in the last bits of the sum.
 typedef struct Exponent {
   Expr *sum, *rest;
 } Exponent;
 
-static Exponent reduce_by_ln2(Legalizer *l, Expr *x) {
+static Exponent reduce_by_ln2(Legalizer *l, Expr *x, int sign) {
   Expr *magic = legal_const(l, x, 0x1.8p23);
-  Expr *sum = legal_hold(l, legal_fma(l, x, legal_const(l, x, M_LOG2E), magic));
+  Expr *sum = legal_hold(l, legal_fma(l, x, legal_const(l, x, sign * M_LOG2E), magic));
   Expr *whole = legal_hold(l, legal_make(l, EXPR_SUB, sum, magic));
-  Expr *r = legal_fma(l, whole, legal_const(l, x, -0x1.63p-1), x); // ln 2 in two parts
-  r = legal_hold(l, legal_fma(l, whole, legal_const(l, x, 0x1.bd0106p-13), r));
+  Expr *r = legal_fma(l, whole, legal_const(l, x, sign * -0x1.63p-1), x); // ln 2 in two parts
+  r = legal_hold(l, legal_fma(l, whole, legal_const(l, x, sign * 0x1.bd0106p-13), r));
   return (Exponent){sum, r};
 }
 
-// e^r - 1 for |r| <= ln 2 / 2.
-static Expr *exp_minus_one(Legalizer *l, Expr *r) {
-  Expr *tail = legal_polynomial(l, r, exp_tail, COUNT_OF(exp_tail));
-  return legal_fma(l, legal_make(l, EXPR_MUL, r, r), tail, r);
+// e^(sign·r) - 1 for |r| <= ln 2 / 2.
+static Expr *exp_minus_one(Legalizer *l, Expr *r, int sign) {
+  double coefficients[COUNT_OF(exp_tail)];
+  for (int i = 0; i < COUNT_OF(exp_tail); i++) coefficients[i] = (i % 2 ? sign : 1) * exp_tail[i];
+  Expr *tail = legal_polynomial(l, r, coefficients, COUNT_OF(exp_tail));
+  return legal_fma(l, legal_make(l, EXPR_MUL, r, r), tail, sign < 0 ? legal_negate(l, r) : r);
 }
 
-// For an argument between them; any number for others, also for NaN. Since the result is normal, n
-// is added to the exponent of e^r.
-static Expr *exp_between(Legalizer *l, Expr *x) {
+// e^(sign·x), for a power between those of EXP_LEAST and EXP_MOST; any number for others, also for
+// NaN. Since the result is normal, n is added to the exponent of the power of the rest.
+static Expr *exp_between(Legalizer *l, Expr *x, int sign) {
   x = legal_hold(l, x);
-  Exponent n = reduce_by_ln2(l, x);
-  Expr *y = legal_make(l, EXPR_ADD, exp_minus_one(l, n.rest), legal_const(l, x, 1));
+  Exponent n = reduce_by_ln2(l, x, sign);
+  Expr *y = legal_make(l, EXPR_ADD, exp_minus_one(l, n.rest, sign), legal_const(l, x, 1));
   Expr *bits = legal_make(l, EXPR_ADD, legal_reinterpret(l, u32, y), exponent_bits(l, n.sum));
   return legal_reinterpret(l, f32, bits);
 }
 
-// As exp_between for arguments from EXP_LEAST on; infinity above EXP_MOST, and NaN of NaN.
-static Expr *exp_from_least(Legalizer *l, Expr *x) {
+// As exp_between for powers from EXP_LEAST on; infinity above EXP_MOST, and NaN of NaN.
+static Expr *exp_from_least(Legalizer *l, Expr *x, int sign) {
   x = legal_hold(l, x);
   Expr *beyond = legal_make(l, EXPR_MAX, x, legal_const(l, x, INFINITY));
-  return legal_select(l, legal_make(l, EXPR_LE, x, legal_const(l, x, EXP_MOST)), exp_between(l, x),
-                      beyond);
+  ExprOp within = sign < 0 ? EXPR_GE : EXPR_LE;
+  return legal_select(l, legal_make(l, within, x, legal_const(l, x, sign * EXP_MOST)),
+                      exp_between(l, x, sign), beyond);
 }
 
 // The result is zero below 2^-126: operations on denormal numbers are many times slower.
 static Expr *exp_of(Legalizer *l, Expr *x) {
   x = legal_hold(l, x);
   return legal_select(l, legal_make(l, EXPR_LT, x, legal_const(l, x, EXP_LEAST)),
-                      legal_const(l, x, 0), exp_from_least(l, x));
+                      legal_const(l, x, 0), exp_from_least(l, x, 1));
 }
 
 static Expr *expand_exp(Legalizer *l, Expr *e) {
@@ -139,15 +142,19 @@ static Expr *expand_exp2(Legalizer *l, Expr *e) {
   return scale(l, legal_fma(l, f, tail, legal_const(l, x, 1)), n.integer);
 }
 
-static Expr *one_plus_exp_of_minus(Legalizer *l, Expr *x) {
-  x = legal_make(l, EXPR_MAX, legal_negate(l, x), legal_const(l, x, EXP_LEAST));
-  return legal_make(l, EXPR_ADD, exp_from_least(l, x), legal_const(l, x, 1));
-}
-
 // 1 / (1 + e^-x), which is 0 where e^-x is infinite.
 static Expr *expand_sigmoid(Legalizer *l, Expr *e) {
-  Expr *x = e->args[0];
-  return legal_make(l, EXPR_DIV, legal_const(l, x, 1), one_plus_exp_of_minus(l, x));
+  Expr *x = e->args[0], *one = legal_const(l, x, 1);
+  x = legal_make(l, EXPR_MIN, x, legal_const(l, x, -EXP_LEAST));
+  return legal_make(l, EXPR_DIV, one, legal_make(l, EXPR_ADD, exp_from_least(l, x, -1), one));
+}
+
+// x / (1 + e^-x), which ends at -1e-36 instead of -0, where e^-x would not be normal.
+static Expr *expand_silu(Legalizer *l, Expr *x) {
+  Expr *one = legal_const(l, x, 1);
+  Expr *from = legal_hold(l, legal_make(l, EXPR_MAX, x, legal_const(l, x, EXP_LEAST)));
+  Expr *to = legal_make(l, EXPR_MIN, from, legal_const(l, x, -EXP_LEAST));
+  return legal_make(l, EXPR_DIV, from, legal_make(l, EXPR_ADD, exp_between(l, to, -1), one));
 }
 
 // ---- Logarithms --------------------------------------------------------------------------------
@@ -254,12 +261,12 @@ static Expr *expand_tanh(Legalizer *l, Expr *e) {
   Expr *most = legal_const(l, x, 10), *one = legal_const(l, x, 1);
   a = legal_hold(l, legal_select(l, legal_make(l, EXPR_GT, a, most), most, a)); // NaN stays
   Expr *twice = legal_hold(l, legal_make(l, EXPR_ADD, a, a));
-  Exponent n = reduce_by_ln2(l, twice);
+  Exponent n = reduce_by_ln2(l, twice, 1);
   Expr *bits = legal_reinterpret(l, u32, one);
   bits = legal_make(l, EXPR_ADD, bits, exponent_bits(l, n.sum));
   Expr *power = legal_hold(l, legal_reinterpret(l, f32, bits));
   Expr *above = legal_make(l, EXPR_SUB, power, one);
-  Expr *difference = legal_hold(l, legal_fma(l, exp_minus_one(l, n.rest), power, above));
+  Expr *difference = legal_hold(l, legal_fma(l, exp_minus_one(l, n.rest, 1), power, above));
   Expr *sum = legal_make(l, EXPR_ADD, difference, legal_const(l, x, 2));
   return legal_with_sign_of(l, legal_make(l, EXPR_DIV, difference, sum), x);
 }
@@ -270,7 +277,7 @@ static Expr *expand_erf(Legalizer *l, Expr *e) {
   Expr *small = legal_polynomial(l, square, erf_small, COUNT_OF(erf_small));
   small = legal_fma(l, small, x, x);
   Expr *t = legal_hold(l, legal_make(l, EXPR_MIN, a, legal_const(l, x, 3.94)));
-  Expr *rest = exp_between(l, legal_polynomial(l, t, erf_large, COUNT_OF(erf_large)));
+  Expr *rest = exp_between(l, legal_polynomial(l, t, erf_large, COUNT_OF(erf_large)), 1);
   Expr *large = legal_with_sign_of(l, legal_make(l, EXPR_SUB, legal_const(l, x, 1), rest), x);
   return legal_select(l, legal_make(l, EXPR_GE, a, legal_const(l, x, 0.921875)), large, small);
 }
@@ -327,8 +334,7 @@ Expr *expand_math_pair(Legalizer *l, Expr *e) {
     Expr *a = e->args[i], *b = e->args[1 - i];
     if (e->op == EXPR_ADD && a->op == EXPR_ERF && number_of(b) == 1)
       return one_plus_erf_of(l, a->args[0]);
-    if (e->op == EXPR_MUL && a->op == EXPR_SIGMOID && a->args[0] == b)
-      return legal_make(l, EXPR_DIV, b, one_plus_exp_of_minus(l, b));
+    if (e->op == EXPR_MUL && a->op == EXPR_SIGMOID && a->args[0] == b) return expand_silu(l, b);
   }
   return NULL;
 }

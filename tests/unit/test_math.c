@@ -51,7 +51,7 @@ typedef struct Function {
   Expr *(*build)(Context *context, Expr *x);
   const char *name;
   bool absolute;     // `most` is an absolute error
-  double zero_below; // what may be 0; 0: subnormal numbers
+  double small; // numbers below it may be others that are; 0: subnormal numbers may be 0
 } Function;
 
 static const char *name_of(const Function *function) {
@@ -81,7 +81,7 @@ static const Function functions[] = {
     {EXPR_ATANH, atanh, 4},
     {EXPR_ADD, one_plus_erf, 2e-7, build_one_plus_erf, "one_plus_erf", true},
     {EXPR_ADD, one_plus_erf_half, 2e-7, build_one_plus_erf_half, "one_plus_erf_half", true},
-    {EXPR_MUL, silu, 3, build_silu, "silu", .zero_below = 0x1p-118}, // as its sigmoid is
+    {EXPR_MUL, silu, 3, build_silu, "silu", .small = 0x1p-118},
 };
 
 // out[lanes*i + l] = f(in[lanes*i + l])
@@ -122,10 +122,11 @@ static LowerKernel *kernel_of(Context *context, PrimFunc *func) {
 }
 
 // The distance in units of float32's last place at the exact value; infinite for a wrong special
-// value. Zero is accepted for numbers below `zero_below`.
-static double ulps(double exact, float actual, double zero_below) {
+// value. Numbers below `small` are accepted for one another, and zero for subnormal ones.
+static double ulps(double exact, float actual, double small) {
   float rounded = (float)exact;
-  if (actual == 0 && fabs(exact) < zero_below) return 0;
+  if (fabs(exact) < small && fabsf(actual) < small) return 0;
+  if (actual == 0 && fabs(exact) < 0x1p-126) return 0;
   if (isnan(rounded) || isinf(rounded)) {
     bool same = isnan(rounded) ? isnan(actual) : rounded == actual;
     return same ? 0 : INFINITY;
@@ -136,10 +137,10 @@ static double ulps(double exact, float actual, double zero_below) {
 
 static void check_function(const Function *function, const float *in, const float *out,
                            int64_t count, const char *level) {
-  double worst = 0, zero_below = function->zero_below ? function->zero_below : 0x1p-126;
+  double worst = 0;
   float at = 0;
   for (int64_t i = 0; i < count; i++) {
-    double exact = function->exact(in[i]), error = ulps(exact, out[i], zero_below);
+    double exact = function->exact(in[i]), error = ulps(exact, out[i], function->small);
     if (function->absolute && error > 0 && isfinite(error)) error = fabs(out[i] - exact);
     if (!(error > worst) && !isnan(error)) continue;
     worst = error;
