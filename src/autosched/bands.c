@@ -181,6 +181,7 @@ static bool move_part(Banding *b, int part, LoopRef band) {
   bool last = part == b->count - 1;
   if (b->rows[part]) return autosched_rows_move(b->rows[part], band, !last);
   if (!last) TRY(schedule_compute_at(b->sch, s->tail, band, true));
+  if (s->staged) TRY(schedule_compute_at(b->sch, s->staged, band, true));
   return schedule_compute_at(b->sch, s->anchor, band, true);
 }
 

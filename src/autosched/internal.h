@@ -25,6 +25,7 @@ typedef struct AutoSched {
   BlockRef anchor, tail; // the reduction (NULL: none) and the block that writes the output
   const Buffer *output;  // that the tail writes, as the function has it before layouts are applied
   const Layout *output_layout;
+  BlockRef staged;  // copies a tile of sums for the tail; NULL: the tail reads the sums
   BlockRef updates; // ordered updates of the elements that the tail sets; NULL: none
   int reductions;   // how many blocks are reductions; the anchor is the last of them
   Nest nest;        // of the anchor, before any layout was changed
