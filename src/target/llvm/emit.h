@@ -26,7 +26,7 @@ typedef struct LlvmModule {
   struct {
     int unit, file, type, function; // numbers of metadata; `function` is the one being written
   } position;
-  bool local;    // the functions of regions are seen in this module only
+  bool local; // the functions of regions are seen in this module only
 } LlvmModule;
 
 // A function that is being written. A value is its name as text, without the type: "%v12", "7".
@@ -43,6 +43,7 @@ typedef struct Emit {
   Map wide, shifts;  // loop variables: an i64, and the constant that is added to it
   Map depths;        // variables: number of loops around
   Map data;          // data variables: pointers
+  Map arrays;        // data variables of arrays in the function's frame
   int depth;
   bool coefficients_in_memory;
   struct {
@@ -88,10 +89,14 @@ bool emit_is_coefficient(const Expr *e);           // an addend that may be read
 // Fewer coefficients than this fit the registers, and loads are what some short loops wait for.
 enum { FEWEST_COEFFICIENTS = 4 };
 
-// together.c. Whether the iterations of a loop with the body `s` are written together; and the
-// stores of so many of them, which are copies of one body with variables of their own.
+// together.c. The body of a loop whose iterations are written together; and the stores of some of
+// them, which are copies of one body with variables of their own.
 enum { MOST_TOGETHER = 6 }; // with 16 registers, each has an argument and a sum in a register
-bool emit_is_long_chain(Emit *emit, Stmt *s);
+typedef struct LongChains {
+  int count;         // stores of the body, at most MOST_TOGETHER; 0: they are not written together
+  bool reads_arrays; // in the function's frame
+} LongChains;
+LongChains emit_long_chains(Emit *emit, Stmt *s);
 void emit_chains(Emit *emit, Stmt *const *copies, int count);
 
 // vector.c

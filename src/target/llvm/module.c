@@ -34,6 +34,7 @@ Emit llvm_emit_new(LlvmModule *module) {
   emit.shifts = map_new(module->arena);
   emit.depths = map_new(module->arena);
   emit.data = map_new(module->arena);
+  emit.arrays = map_new(module->arena);
   return emit;
 }
 

@@ -48,10 +48,20 @@ static const char *loop_end(Emit *emit, const Stmt *s, const char *min, int64_t 
   return emit_index(emit, expr_add(context, from, extent));
 }
 
-// Writes `count` iterations of a long chain, which begin with `base`, in groups of equal size.
-static void emit_chain_iterations(Emit *emit, const Stmt *s, const char *base, int64_t count) {
+// Binds the variable to `shift` more than `base`, which is a value or a number.
+static void bind_iteration(Emit *emit, Expr *var, const char *base, int64_t shift) {
+  if (base[0] == '%')
+    bind_loop_var(emit, var, base, shift);
+  else
+    bind_loop_var(emit, var,
+                  arena_printf(emit->arena, "%lld", strtoll(base, NULL, 10) + (long long)shift), 0);
+}
+
+// Writes `count` iterations of a body of `chains` long chains, in groups of equal size.
+static void emit_chain_iterations(Emit *emit, const Stmt *s, const char *base, int64_t count,
+                                  int chains) {
   Expr *var = s->as.loop.var;
-  int64_t groups = (count + MOST_TOGETHER - 1) / MOST_TOGETHER, k = 0;
+  int64_t most = MOST_TOGETHER / chains, groups = (count + most - 1) / most, k = 0;
   for (int64_t g = 0; g < groups; g++) {
     Stmt *copies[MOST_TOGETHER];
     int n = 0, mark = emit_mark(emit);
@@ -61,26 +71,22 @@ static void emit_chain_iterations(Emit *emit, const Stmt *s, const char *base, i
       map_put(&vars, var, own);
       Stmt *body = substitute_stmt(emit->context, s->as.loop.body, &vars, NULL);
       copies[n++] = stmt_renew(emit->context, body);
-      bind_loop_var(emit, own, base, k);
+      bind_iteration(emit, own, base, k);
     }
     emit_chains(emit, copies, n);
     end_statement(emit, mark);
   }
 }
 
-// Writes `count` iterations, which begin with `base`, one after the other.
+// Writes `count` iterations, which begin with `base`, one after the other, or together.
 static void emit_iterations(Emit *emit, const Stmt *s, const char *base, int64_t count) {
-  int64_t first = base[0] == '%' ? 0 : strtoll(base, NULL, 10);
-  if (count > 1 && base[0] == '%' && emit_is_long_chain(emit, s->as.loop.body)) {
-    emit_chain_iterations(emit, s, base, count);
+  int chains = emit_long_chains(emit, s->as.loop.body).count;
+  if (chains && count * chains > 1) {
+    emit_chain_iterations(emit, s, base, count, chains);
     return;
   }
   for (int64_t k = 0; k < count; k++) {
-    if (base[0] == '%')
-      bind_loop_var(emit, s->as.loop.var, base, k);
-    else
-      bind_loop_var(emit, s->as.loop.var, arena_printf(emit->arena, "%lld", (long long)(first + k)),
-                    0);
+    bind_iteration(emit, s->as.loop.var, base, k);
     emit_stmt(emit, s->as.loop.body);
   }
 }
@@ -139,16 +145,26 @@ static const char *emit_loop(Emit *emit, const Stmt *s, const char *min, const c
   return emit_value(emit, "phi i64 [ %s, %s ], [ %s.next, %s ]", min, before, i, last);
 }
 
+// At most `most` iterations, of which at least two are run. Where all iterations of a loop over a
+// tile were written out, LLVM would keep the tile in registers, of which there are too few.
+static int64_t looped_step(int64_t extent, int64_t most) {
+  int64_t runs = MAX_OF((extent + most - 1) / most, 2);
+  return MAX_OF(extent / runs, 1);
+}
+
 // A loop whose extent changes between its runs is at a border, and short.
 static LoopForm loop_form(Emit *emit, const Stmt *s) {
   int64_t extent, count = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
-  bool is_chain = emit_is_long_chain(emit, s->as.loop.body);
+  LongChains chains = emit_long_chains(emit, s->as.loop.body);
+  int64_t together = MOST_TOGETHER / MAX_OF(chains.count, 1);
   if (lower_loop_ends(s)) count = 1;
-  if (is_chain) count = MAX_OF(count, MOST_TOGETHER);
+  if (chains.count) count = MAX_OF(count, together);
   if (!expr_as_int(s->as.loop.extent, &extent)) {
-    if (is_chain) return (LoopForm){MOST_TOGETHER, 1, true};
+    if (chains.count) return (LoopForm){together, 1, true};
     return (LoopForm){1, emit_depth(emit, s->as.loop.extent) ? 1 : count, true};
   }
+  if (chains.count && chains.reads_arrays)
+    return (LoopForm){looped_step(extent, together), 1, false};
   bool fits = lower_size(s->as.loop.body, MOST_WRITTEN) * count <= MOST_WRITTEN;
   return (LoopForm){fits ? MIN_OF(MAX_OF(count, 1), extent) : 1, 1, false};
 }
@@ -231,6 +247,7 @@ static void emit_allocate(Emit *emit, const Stmt *s) {
   const char *type =
       count == 1 ? element : arena_printf(emit->arena, "[%lld x %s]", (long long)count, element);
   map_put(&emit->data, s->as.allocate.var, emit_alloca(emit, type, TENSOR_ALIGNMENT));
+  if (count > 1) map_put(&emit->arrays, s->as.allocate.var, (void *)s);
   emit_stmt(emit, s->as.allocate.body);
 }
 
