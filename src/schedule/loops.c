@@ -293,6 +293,14 @@ static const Block *loses_init(Schedule *schedule, const Path *path, int top) {
   return NULL;
 }
 
+static DType widest_index(const Path *path, int top) {
+  DType type = path->items[top]->as.loop.var->type;
+  for (int i = top + 1; i < path->count; i++)
+    if (path->items[i]->as.loop.var->type.bits > type.bits)
+      type = path->items[i]->as.loop.var->type;
+  return type;
+}
+
 bool step_fuse(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   StepValue *loops = &call->args[0];
@@ -311,26 +319,27 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
   Text name = text_new(&context->arena);
   for (int i = 0; i < count; i++) text_printf(&name, "%s_", loop_name(path.items[top + i]));
   text_puts(&name, "fused");
-  DType type = path.items[top]->as.loop.var->type;
-  for (int i = 0; i < count; i++)
-    if (path.items[top + i]->as.loop.var->type.bits > type.bits)
-      type = path.items[top + i]->as.loop.var->type;
+  DType type = widest_index(&path, top);
   Expr *fused = expr_var(context, text_string(&name), type);
-  FusedLoops parts = {context, fused, fused, expr_int(context, type, 1)};
+  Expr *one = expr_int(context, type, 1), *iterations = one;
+  FusedLoops parts = {context, fused, fused, one};
   Map vars = map_new(&context->arena);
   int first = 0; // the outermost loop with several iterations
   while (first < count - 1 && loop_const_extent(path.items[top + first]) == 1) first++;
   for (int i = count - 1; i >= 0; i--) {
     Stmt *loop = path.items[top + i];
-    Expr *digit = i < first ? expr_int(context, type, 0)
-                            : fused_digit(&parts, i == first ? NULL : loop->as.loop.extent);
+    // Without iterations there is no index to divide, and a divisor must not be 0.
+    Expr *extent = loop_const_extent(loop) == 0 ? one : loop->as.loop.extent;
+    Expr *digit =
+        i < first ? expr_int(context, type, 0) : fused_digit(&parts, i == first ? NULL : extent);
     digit = expr_add(context, digit, loop->as.loop.min);
     map_put(&vars, loop->as.loop.var, expr_cast(context, loop->as.loop.var->type, digit));
-    parts.rest = expr_floor_div(context, parts.rest, loop->as.loop.extent);
-    parts.inside = expr_mul(context, parts.inside, loop->as.loop.extent);
+    parts.rest = expr_floor_div(context, parts.rest, extent);
+    parts.inside = expr_mul(context, parts.inside, extent);
+    iterations = expr_mul(context, iterations, loop->as.loop.extent);
   }
   Stmt *body = substitute_stmt(context, path_end(&path)->as.loop.body, &vars, NULL);
-  Stmt *s = loop_like(context, path.items[top], fused, expr_index(context, 0), parts.inside, body);
+  Stmt *s = loop_like(context, path.items[top], fused, expr_index(context, 0), iterations, body);
   schedule_set_body(schedule, path_replace(context, &path, top, s));
   loop_drop_unit_iters(schedule, fused, &call->args[1]);
   step_result(schedule, call, value_loop(fused));
