@@ -83,6 +83,26 @@ def test_parts_that_use_one_another_are_merged():
     check(merged)
 
 
+def test_local_functions_have_names_of_their_own():
+    @I.ir_module
+    class Named:
+        @R.function
+        def main(composite: R.Tensor((4,), "float32"), composite0: R.Tensor((4,), "float32")):
+            with R.dataflow():
+                composite1 = R.add(composite, composite0)
+                result = R.nn.relu(R.add(composite1, composite))
+                R.output(result)
+            return result
+    patterns = [("npu.add", is_op("relax.add")(wildcard(), wildcard())),
+                ("npu.relu", is_op("relax.nn.relu")(wildcard()))]
+    arrays = [np.float32([1, -2, 3, -4]), np.float32([-5, 6, 7, -8])]
+    expected = pleat.compile(Named)(*arrays)
+    for module in (FuseOpsByPattern(patterns, annotate_codegen=True)(Named),
+                   MergeCompositeFunctions()(FuseOpsByPattern(patterns)(Named))):
+        run = relax.VirtualMachine(relax.build(pleat.IRModule(handle=module._handle)))["main"]
+        np.testing.assert_array_equal(run(*arrays), expected)
+
+
 def test_parts_with_a_way_back_are_not_merged():
     @I.ir_module
     class Diamond:

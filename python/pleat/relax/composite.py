@@ -114,6 +114,14 @@ def _around(name, inner, part, attrs):
             *(f"    {line}" for line in lines), f"    return {result}"]
 
 
+def _local_name(hint, part):
+    """A name for a local function that the variables of a part do not have."""
+    taken = {one.name_hint for one in (*part.inputs, *(bound.var for bound in part.members))}
+    while hint in taken:
+        hint += "_"
+    return hint
+
+
 def _call(text, part, name):
     """Puts the call of a function in the place of a part."""
     call = Call(GlobalVar(name), part.inputs)
@@ -210,8 +218,9 @@ class _Fuser:
             attrs |= one.attrs_getter(self.annotated(one, attempt))
         constants = [] if self.bind_constants else self.lift_constants(part)
         if self.annotate_codegen:
-            inner = _definition("composite", part, attrs, "@R.function")
-            call = f"result = composite({', '.join(v.name_hint for v in part.inputs)})"
+            local = _local_name("composite", part)
+            inner = _definition(local, part, attrs, "@R.function")
+            call = f"result = {local}({', '.join(v.name_hint for v in part.inputs)})"
             codegen = one.name.partition(".")[0]
             lines = _around("NAME", ([*inner, call], "result"), part, {"Codegen": codegen, "global_symbol": "NAME"})
             name = f"{name}_{codegen}"
@@ -322,7 +331,7 @@ def _merge(text, group, block, compilers):
     lines = []
     for i, bound in enumerate(part.members):
         definition = text.definition(names[i])
-        local = f"composite{i}"
+        local = _local_name(f"composite{i}", part)
         lines += _local(local, definition)
         lines.append(f"{bound.var.name_hint} = {local}({', '.join(map(text_of, bound.value.args))})")
     outputs = [one.name_hint for one in part.outputs]
