@@ -8,7 +8,7 @@ from pleat import relax  # noqa: E402
 from pleat.relax.dpl import (  # noqa: E402
     PatternContext, PatternMatchingRewriter, is_const, is_dfv, is_gv, is_op, is_shape, is_tuple,
     is_tuple_get_item, is_var, rewrite_bindings, rewrite_call, wildcard)
-from pleat.script import ir as I, relax as R  # noqa: E402
+from pleat.script import ir as I, relax as R, tir as T  # noqa: E402
 
 X = np.arange(6, dtype="float32").reshape(2, 3) - 2.5
 
@@ -78,6 +78,42 @@ def test_calls_are_rewritten_until_nothing_changes():
     assert rewrite_call(is_op("relax.add")(x, w), lambda call, _: call, MAIN).script() == MAIN.script()
     with pytest.raises(pleat.PleatError, match="do not come to an end"):
         rewrite_call(is_op("relax.add")(x, w), lambda _, found: relax.op.add(found[w], found[x]), MAIN)
+    with pytest.raises(pleat.PleatError, match="after .* replacements in [1-9] rounds"):  # each gives two more
+        rewrite_call(is_op("relax.add")(x, w), lambda call, found: relax.op.add(call, found[x]), MAIN)
+
+
+def test_later_patterns_see_replacements():
+    x = wildcard()
+    relu = is_op("relax.nn.relu")(x)
+    concat = is_op("relax.concat")(is_tuple([relu, wildcard()]))
+    rules = PatternMatchingRewriter.from_pattern(relu, lambda _, found: relax.op.exp(found[x])) | \
+        PatternMatchingRewriter.from_pattern(concat, lambda _, found: found[relu])
+    assert "R.concat((b, d)" in rules(MAIN).script()
+
+
+def test_casts_and_outputs_of_blocks():
+    @R.function
+    def main(x: R.Tensor(("n", 3), "float32")):
+        m = T.int64()
+        with R.dataflow():
+            a = R.exp(x)
+            b = R.nn.relu(a)
+            R.output(b)
+        with R.dataflow():
+            c = R.match_cast(b, R.Tensor((m, 3), "float32"))
+            d = R.add(R.negative(b), R.zeros((m, 3), "float32"))
+            e = R.add(c, d)
+            R.output(e)
+        return e
+    x = wildcard()
+    new = rewrite_call(is_op("relax.negative")(is_op("relax.nn.relu")(x)), lambda _, found: found[x], main).script()
+    assert "R.match_cast(b, " in new and "R.output(a, b)" in new  # the second block reads `a`
+    new = rewrite_call(is_op("relax.nn.relu")(x), lambda _, found: found[x], main).script()
+    assert "R.match_cast(a, " in new
+    with PatternContext() as context:
+        relu = is_op("relax.nn.relu")(wildcard())
+        relu >> is_op("relax.negative")(relu)
+    assert rewrite_bindings(context, lambda found, _: {found[relu]: R.const(0.0)}, main).script() == main.script()
 
 
 def test_what_is_not_used_any_more_goes():

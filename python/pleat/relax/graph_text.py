@@ -12,17 +12,18 @@ import ast
 from pleat._library import PleatError
 from pleat.ir._module import IRModule
 from pleat.relax.expr import Call, Tuple, Var
-from pleat.relax.nodes import If, InferredTypes, LocalFunction, TupleGetItem, _Reader, _values_in, post_order_visit
+from pleat.relax.nodes import (If, InferredTypes, LocalFunction, MatchCast, TupleGetItem, _Reader, _values_in,
+                               post_order_visit)
 from pleat.script._parse import from_source
 from pleat.script._values import Value, text_of
 
 
 class Bound:
     """A binding: its variable, its value and the lines of its text, which is made of the value without `lines`.
-    `stated` is the type that the text states, or None."""
+    is_cast: it is R.match_cast of the value"""
 
-    def __init__(self, var, value, lines=None):
-        self.var, self.value, self.lines, self._uses = var, value, lines, None
+    def __init__(self, var, value, lines=None, is_cast=False):
+        self.var, self.value, self.lines, self.is_cast, self._uses = var, value, lines, is_cast, None
 
     def uses(self):
         """The names of the variables in the value."""
@@ -34,7 +35,7 @@ class Bound:
         """The lines; with `typed`, they state the type if it is known."""
         lines = self.lines or [f"{self.var.name_hint} = {text_of(self.value)}"]
         begin = f"{self.var.name_hint} = "
-        if typed and lines[0].startswith(begin) and not lines[0].startswith(begin + "R.match_cast"):
+        if typed and lines[0].startswith(begin) and not self.is_cast:
             info = known_type(self.var)
             if info is not None:
                 return [f"{self.var.name_hint}: {text_of(info)} = {lines[0][len(begin):]}", *lines[1:]]
@@ -138,14 +139,17 @@ class GraphText:
             return
         if not self.blocks or self.blocks[-1].outputs is not None:
             self.blocks.append(Block())
-        self.blocks[-1].bindings += [Bound(b.var, b.value, self._segment(one)) for b in found]
+        self.blocks[-1].bindings += [self._bound(b, one) for b in found]
 
     def _read_dataflow(self, one):
         calls = [x.value for x in one.body if isinstance(x, ast.Expr) and isinstance(x.value, ast.Call)]
         outputs = [a.id for call in calls if ast.unparse(call.func) == "R.output" for a in call.args]
         block = Block(outputs)
-        block.bindings = [Bound(b.var, b.value, self._segment(b.statement)) for b in self._reader.dataflow(one)]
+        block.bindings = [self._bound(b, b.statement) for b in self._reader.dataflow(one)]
         self.blocks.append(block)
+
+    def _bound(self, binding, statement):
+        return Bound(binding.var, binding.value, self._segment(statement), isinstance(binding, MatchCast))
 
     # ---- Changing
 
@@ -154,8 +158,9 @@ class GraphText:
         return [bound for block in self.blocks for bound in block.bindings]
 
     def values(self):
-        """The values of the variables."""
-        return {bound.var: bound.value for bound in self.bindings if not isinstance(bound.value, (If, LocalFunction))}
+        """The values of the variables, except those of casts, whose types are not those of their values."""
+        return {bound.var: bound.value for bound in self.bindings
+                if not bound.is_cast and not isinstance(bound.value, (If, LocalFunction))}
 
     def free_name(self, hint):
         """A name like the hint that the function does not use."""

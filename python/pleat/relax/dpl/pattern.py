@@ -314,7 +314,7 @@ class TuplePattern(DFPattern):
     def __getitem__(self, index):
         if index is not None:
             index += len(self) if index < 0 else 0
-            if index >= len(self):
+            if not 0 <= index < len(self):
                 raise IndexError("TuplePattern index out of range")
         return TupleGetItemPattern(self, index)
 

@@ -14,7 +14,7 @@ from pleat.script._values import text_of
 
 __all__ = ["ExprPatternRewriter", "OrRewriter", "PatternMatchingRewriter", "rewrite_bindings", "rewrite_call"]
 
-_ROUNDS = 64
+_ROUNDS, _REPLACEMENTS = 64, 64  # at most, and for each binding
 
 
 class PatternMatchingRewriter:
@@ -66,28 +66,31 @@ def rewrite_call(pattern, rewriter, func):
 
 def _rewritten(module, name, rules):
     """The module with one function rewritten by the pairs of patterns and functions."""
-    for _ in range(_ROUNDS):
-        text = GraphText(module, name)
-        if not sum(_rewrite(text, block, rules) for block in text.blocks):
+    text, rounds, replaced = GraphText(module, name), 0, 0
+    most = _REPLACEMENTS * len(text.bindings)
+    while rounds < _ROUNDS and replaced <= most:
+        changed = sum(_rewrite(text, block, rules) for block in text.blocks)
+        if not changed:
             return module
         module = _cleaned(text.module(), name)
-    raise PleatError(f"the replacements in '{name}' do not come to an end: after {_ROUNDS} rounds the patterns "
-                     "still match")
+        text, rounds, replaced = GraphText(module, name), rounds + 1, replaced + changed
+    raise PleatError(f"the replacements in '{name}' do not come to an end: after {replaced} replacements in {rounds} "
+                     "rounds the patterns still match; a function gives None for what stays as it is")
 
 
 def _rewrite(text, block, rules):
     """Replaces in one block; returns how many expressions."""
-    named, done, changed = {}, [], 0
-    values = text.values()
+    values, done, changed = text.values(), [], 0
+    named = {id(value): var for var, value in values.items()}
     for bound in block.bindings:
         made = None if bound.var not in values else _replacement(bound.value, values, rules)
         if made is not None:
-            for one in text.bindings:
-                if one is not bound:
-                    named.setdefault(id(one.value), one.var)
+            named.pop(id(bound.value), None)  # which may be an operand of what takes its place
             added, value = text.emitted(made, named)
             done += added
             bound = Bound(bound.var, value)
+            named[id(value)] = bound.var
+            values |= {one.var: one.value for one in (*added, bound)}  # which the next patterns see
             changed += 1
         done.append(bound)
     block.bindings = done
@@ -115,19 +118,18 @@ def _replacement(expr, values, rules):
 
 
 def _cleaned(module, name):
-    """Without the values in the function that nothing uses any more."""
+    """Without the values in the function that nothing uses any more. The outputs of dataflow blocks are what is
+    used outside of them."""
     text, is_done = GraphText(module, name), False
     while not is_done:
-        used = set(used_by(text.result)) | {n for block in text.blocks for one in block.bindings
-                                            for n in one.uses()}
         is_done = True
-        for block in text.blocks:
-            if block.outputs is None:
-                continue
-            block.outputs = [one for one in block.outputs if one in used]
+        for block in filter(lambda one: one.outputs is not None, text.blocks):
+            outside = set(used_by(text.result)) | {n for other in text.blocks if other is not block
+                                                   for one in other.bindings for n in one.uses()}
+            used = outside | {n for one in block.bindings for n in one.uses()}
             kept = [one for one in block.bindings if one.var.name_hint in used]
             is_done = is_done and len(kept) == len(block.bindings)
-            block.bindings = kept
+            block.bindings, block.outputs = kept, [one.var.name_hint for one in kept if one.var.name_hint in outside]
     text.blocks = [block for block in text.blocks if block.bindings]
     return text.module()
 
@@ -148,8 +150,9 @@ def rewrite_bindings(ctx, rewriter, func):
 
 def _rebound(text, block, ctx, rewriter, done):
     """Replaces the values of one match; returns whether there was one."""
-    pairs = [(one.var, one.value) for one in block.bindings]
-    outputs = {one.var for one in block.bindings if one.var.name_hint in block.outputs}
+    pairs = [(one.var, one.value) for one in block.bindings if not one.is_cast]
+    outside = {*block.outputs, *(name for one in block.bindings if one.is_cast for name in one.uses())}
+    outputs = {one.var for one in block.bindings if one.var.name_hint in outside}
     found = match_bindings(ctx, pairs, outputs, done)
     if found is None:
         return False
