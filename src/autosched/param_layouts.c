@@ -138,15 +138,60 @@ static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis,
   return layout_on(s->context, read->buffer, count, outputs);
 }
 
-// The layout of a constant of the epilogue that moves with the vector axis: padded to whole
-// vectors.
-static const Layout *padded_vector(AutoSched *s, const Buffer *buffer, int lanes) {
-  int last = buffer->rank - 1;
+// The loads of a constant in a block that loads sums of the anchor.
+typedef struct EpilogueRead {
+  const Buffer *sums, *constant;
+  int axis;      // of the sums, along which vectors run
+  Expr *along;   // the index of the sums there; NULL: none is found yet
+  int dimension; // of the constant, whose index it is; -1: none
+  bool differs;  // several loads have it in several dimensions
+} EpilogueRead;
+
+static bool find_sums(Visitor *visitor, Expr *e) {
+  EpilogueRead *read = visitor->env;
+  if (e->op == EXPR_LOAD && e->as.buffer->data == read->sums->data)
+    read->along = e->args[read->axis];
+  return true;
+}
+
+static bool find_constant(Visitor *visitor, Expr *e) {
+  EpilogueRead *read = visitor->env;
+  if (e->op != EXPR_LOAD || e->as.buffer->data != read->constant->data) return true;
+  int dimension = -1;
+  for (int d = 0; d < e->count; d++)
+    if (e->args[d] == read->along) dimension = d;
+  read->differs |= read->dimension >= 0 && read->dimension != dimension;
+  read->dimension = dimension;
+  return true;
+}
+
+// The dimension of a constant of the epilogue that moves with the vectors of the tile; -1: none
+// does.
+static int dimension_of_vectors(const AutoSched *s, const Buffer *constant) {
+  const Tile *tile = &s->choice->tile;
+  EpilogueRead read = {.constant = constant, .dimension = -1};
+  Block *tail = schedule_block(s->sch, s->tail);
+  read.sums = schedule_block(s->sch, s->anchor)->writes[0].buffer;
+  read.axis = -1;
+  for (int d = 0; d < s->nest.output->rank; d++)
+    if (s->nest.output_axis[d] == (tile->turned ? tile->row_axis[1] : tile->vector_axis))
+      read.axis = d;
+  if (read.axis < 0 || s->tail == s->anchor) return -1;
+  visit_stmt(&(Visitor){.env = &read, .enter_expr = find_sums}, tail->body);
+  if (read.along) visit_stmt(&(Visitor){.env = &read, .enter_expr = find_constant}, tail->body);
+  return read.differs ? -1 : read.dimension;
+}
+
+// The layout of a constant of the epilogue in which dimension `d` moves with the vectors: it is the
+// innermost, and padded to whole vectors.
+static const Layout *vector_layout(AutoSched *s, const Buffer *buffer, int d, bool padded) {
+  int lanes = s->choice->tile.lanes, count = 0;
   const LayoutExpr *outputs[TE_MAX_RANK + 1];
-  for (int d = 0; d < last; d++) outputs[d] = autosched_digit(s->context, d, 0, 0);
-  outputs[last] = autosched_digit(s->context, last, lanes, 0);
-  outputs[last + 1] = autosched_digit(s->context, last, 0, lanes);
-  return layout_on(s->context, buffer, buffer->rank + 1, outputs);
+  for (int i = 0; i < buffer->rank; i++)
+    if (i != d) outputs[count++] = autosched_digit(s->context, i, 0, 0);
+  if (padded) outputs[count++] = autosched_digit(s->context, d, lanes, 0);
+  outputs[count++] = autosched_digit(s->context, d, 0, padded ? lanes : 0);
+  return layout_on(s->context, buffer, count, outputs);
 }
 
 static bool read_packs(const AutoSched *s, int read) {
@@ -171,11 +216,12 @@ static bool lay_out_constant(AutoSched *s, int param) {
     int axis = tile_panel_axis(&s->nest, read, &s->choice->tile, &width);
     return axis < 0 || lay_out(s, param, packed_layout(s, read, axis, width));
   }
-  const Tile *tile = &s->choice->tile;
-  int64_t last;
-  bool vector = buffer->rank > 0 && expr_as_int(buffer->shape[buffer->rank - 1], &last) &&
-                last == s->nest.axes[tile->vector_axis].extent && last % tile->lanes;
-  return !vector || lay_out(s, param, padded_vector(s, buffer, tile->lanes));
+  int d = dimension_of_vectors(s, buffer);
+  int64_t extent;
+  if (d < 0 || !expr_as_int(buffer->shape[d], &extent)) return true;
+  bool padded = extent % s->choice->tile.lanes != 0;
+  if (!padded && d == buffer->rank - 1) return true;
+  return lay_out(s, param, vector_layout(s, buffer, d, padded));
 }
 
 bool autosched_lay_out_params(AutoSched *s) {

@@ -188,3 +188,26 @@ def test_values_are_written_in_parts_of_blocks(sizes, tmp_path):
     path = tmp_path / "attention.onnx"
     attention(path, *sizes)
     assert share_rewritten(path, "--cpu", "avx512") < 0.025
+
+
+@pytest.mark.parametrize("rows, layout", [(17, "ABDC"), (16, "ABDC"), (17, "ABCD")])
+def test_constants_of_rows_and_columns(rows, layout, tmp_path):
+    """A constant with an element for each of the rows and of as many columns is laid out along the
+    axis on which the vectors of the result are."""
+    path, random = tmp_path / "m.onnx", np.random.default_rng(rows)
+    x = random.standard_normal((2, 3, rows, 12), np.float32)
+    w, bias = random.standard_normal((1, 3, 12, rows), np.float32), random.standard_normal(
+        (3, rows, rows), np.float32)
+    save_model(path, [helper.make_node("MatMul", ["x", "w"], ["s"]),
+                      helper.make_node("Add", ["s", "bias"], ["y"])],
+               [value_info("x", x.shape)], [value_info("y", (2, 3, rows, rows))],
+               [numpy_helper.from_array(w, "w"), numpy_helper.from_array(bias, "bias")])
+    np.save(tmp_path / "x.npy", x)
+    text = pleat("compile", path, "--cpu", "avx2", "--output-layout", f"y={layout}", "-o",
+                 tmp_path / "m.c")
+    assert "slow paths      none" in text
+    pleat("run", path, "--cpu", "avx2", "--output-layout", f"y={layout}", "-i",
+          f"x={tmp_path / 'x.npy'}", "-o", tmp_path / "y.npz")
+    y = x @ w + bias
+    expected = y.transpose(0, 1, 3, 2) if layout == "ABDC" else y
+    np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"], expected, rtol=1e-4, atol=1e-4)
