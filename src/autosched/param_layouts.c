@@ -138,7 +138,7 @@ static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis,
   return layout_on(s->context, read->buffer, count, outputs);
 }
 
-// The loads of a constant in a block that loads sums of the anchor.
+// The loads of a constant in a block that loads sums of the anchor, or a copy of them.
 typedef struct EpilogueRead {
   const Buffer *sums, *constant;
   int axis;      // of the sums, along which vectors run
@@ -171,7 +171,7 @@ static int dimension_of_vectors(const AutoSched *s, const Buffer *constant) {
   const Tile *tile = &s->choice->tile;
   EpilogueRead read = {.constant = constant, .dimension = -1};
   Block *tail = schedule_block(s->sch, s->tail);
-  read.sums = schedule_block(s->sch, s->anchor)->writes[0].buffer;
+  read.sums = schedule_block(s->sch, s->staged ? s->staged : s->anchor)->writes[0].buffer;
   read.axis = -1;
   for (int d = 0; d < s->nest.output->rank; d++)
     if (s->nest.output_axis[d] == (tile->turned ? tile->row_axis[1] : tile->vector_axis))

@@ -149,7 +149,8 @@ static Expr *expand_sigmoid(Legalizer *l, Expr *e) {
   return legal_make(l, EXPR_DIV, one, legal_make(l, EXPR_ADD, exp_from_least(l, x, -1), one));
 }
 
-// x / (1 + e^-x), which ends at -1e-36 instead of -0, where e^-x would not be normal.
+// x / (1 + e^-x), which ends at -1e-36 instead of -0, where e^-x would not be normal; also of
+// -infinity, where the product of x and its sigmoid is NaN.
 static Expr *expand_silu(Legalizer *l, Expr *x) {
   Expr *one = legal_const(l, x, 1);
   Expr *from = legal_hold(l, legal_make(l, EXPR_MAX, x, legal_const(l, x, EXP_LEAST)));

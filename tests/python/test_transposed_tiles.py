@@ -3,6 +3,7 @@
 vectors along its rows, for which the register tile is transposed when it is stored, or in blocks of
 columns that are wider than a tile."""
 import json
+import re
 
 import pytest
 
@@ -190,24 +191,29 @@ def test_values_are_written_in_parts_of_blocks(sizes, tmp_path):
     assert share_rewritten(path, "--cpu", "avx512") < 0.025
 
 
-@pytest.mark.parametrize("rows, layout", [(17, "ABDC"), (16, "ABDC"), (17, "ABCD")])
-def test_constants_of_rows_and_columns(rows, layout, tmp_path):
+@pytest.mark.parametrize("rows, layout, function", [
+    (17, "ABDC", None), (16, "ABDC", None), (17, "ABCD", None), (17, "ABCD", "Tanh")])
+def test_constants_of_rows_and_columns(rows, layout, function, tmp_path):
     """A constant with an element for each of the rows and of as many columns is laid out along the
-    axis on which the vectors of the result are."""
+    axis on which the vectors of the result are, also where a function reads the sums in memory."""
     path, random = tmp_path / "m.onnx", np.random.default_rng(rows)
     x = random.standard_normal((2, 3, rows, 12), np.float32)
     w, bias = random.standard_normal((1, 3, 12, rows), np.float32), random.standard_normal(
         (3, rows, rows), np.float32)
     save_model(path, [helper.make_node("MatMul", ["x", "w"], ["s"]),
-                      helper.make_node("Add", ["s", "bias"], ["y"])],
+                      helper.make_node("Add", ["s", "bias"], ["sum" if function else "y"]),
+                      *([helper.make_node(function, ["sum"], ["y"])] if function else [])],
                [value_info("x", x.shape)], [value_info("y", (2, 3, rows, rows))],
                [numpy_helper.from_array(w, "w"), numpy_helper.from_array(bias, "bias")])
     np.save(tmp_path / "x.npy", x)
     text = pleat("compile", path, "--cpu", "avx2", "--output-layout", f"y={layout}", "-o",
                  tmp_path / "m.c")
     assert "slow paths      none" in text
+    schedules = pleat("plan", path, "--cpu", "avx2", "--output-layout", f"y={layout}", "--schedules")
+    assert rows % 8 == 0 or re.search(r"bias [A-D]+8[bc]", schedules)  # whole vectors of its axis
     pleat("run", path, "--cpu", "avx2", "--output-layout", f"y={layout}", "-i",
           f"x={tmp_path / 'x.npy'}", "-o", tmp_path / "y.npz")
     y = x @ w + bias
+    y = np.tanh(y) if function else y
     expected = y.transpose(0, 1, 3, 2) if layout == "ABDC" else y
     np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"], expected, rtol=1e-4, atol=1e-4)
