@@ -7,7 +7,7 @@ np = pytest.importorskip("numpy")
 pleat = pytest.importorskip("pleat")
 from pleat import relax  # noqa: E402
 from pleat.relax.backend import get_pattern, get_patterns_with_prefix, register_patterns  # noqa: E402
-from pleat.relax.dpl import is_op, wildcard  # noqa: E402
+from pleat.relax.dpl import is_op, is_tuple_get_item, wildcard  # noqa: E402
 from pleat.relax.transform import (  # noqa: E402
     BindParams, FuseOpsByPattern, FusionPattern, MergeCompositeFunctions, RunCodegen)
 from pleat.script import ir as I, relax as R, tir as T  # noqa: E402
@@ -123,6 +123,21 @@ def test_parts_with_a_way_back_are_not_merged():
     assert len(FuseOpsByPattern([("npu.part", part)])(Diamond)) == 1  # negative is outside, between the two
 
 
+def test_a_part_may_read_a_tuple():
+    @I.ir_module
+    class Halves:
+        @R.function
+        def main(x: R.Tensor((2, 4), "float32")):
+            with R.dataflow():
+                both = R.split(x, 2, axis=1)
+                out = R.add(both[0], both[1])
+                R.output(out)
+            return out
+    halves = [is_tuple_get_item(wildcard(), i) for i in (0, 1)]
+    fused = FuseOpsByPattern([("npu.add", is_op("relax.add")(*halves))])(Halves)
+    assert [one.name for one in fused["fused_relax_add"].params] == ["both"]
+
+
 def test_bindings_outside_of_dataflow_blocks_stay():
     @I.ir_module
     class Plain:
@@ -195,6 +210,10 @@ def test_parameters_become_constants():
     assert "n = T.int64()" not in sized.script() and [one.name for one in sized["main"].params] == ["w0", "w1"]
     np.testing.assert_allclose(pleat.compile(sized)(*ARRAYS[1:]), EXPECTED, 1e-5, 1e-6)
     assert [one.name for one in Net["main"].bind_params({Net["main"].params[1]: ARRAYS[1]}).params] == ["x", "w1"]
+    odd = np.float32([[np.nan, np.inf, -np.inf, 1]] * 3)
+    assert 'R.const([[T.float32("nan"), T.float32("inf"), ' in BindParams("main", {"w0": odd})(Net).script()
+    empty = pleat.compile(Net["main"].bind_params({"x": np.zeros((0, 3), "float32")}))(*ARRAYS[1:])
+    assert empty.shape == (0, 4)
     for params, message in (({"w2": ARRAYS[2]}, "no parameter 'w2'"), ({"w1": ARRAYS[0]}, "the shape"),
                             ({"w1": ARRAYS[2].astype("float64")}, "is float32"), ({"x": [1, 2]}, "an array")):
         with pytest.raises(pleat.PleatError, match=message):

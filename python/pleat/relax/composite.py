@@ -50,9 +50,16 @@ class PatternCheckContext:
     value_to_bound_var: dict
 
 
+def _extents(info):
+    """The extents of a tensor's type, or of the tensors in that of a tuple."""
+    if isinstance(info, TupleStructInfo):
+        return [extent for one in info.fields for extent in _extents(one)]
+    return (isinstance(info, TensorStructInfo) and info.shape) or []
+
+
 class _Part:
-    """Bindings of one block that become a function. `inputs` and `outputs` are variables, and `constants` operands
-    that become inputs."""
+    """Bindings of one block that become a function. `inputs` and `outputs` are variables, and `sizes` the other names
+    that they read."""
 
     def __init__(self, text, block, members):
         self.block = block
@@ -82,7 +89,7 @@ class _Part:
     def is_closed(self):
         """Has it results, and are the types of its inputs known, with extents that are the sizes that it names?"""
         types = [type_of(one) for one in self.inputs]
-        extents = [str(extent) for one in types for extent in getattr(one, "shape", None) or ()]
+        extents = [str(extent) for one in types for extent in _extents(one)]
         named = {name for extent in extents for name in re.findall(r"[A-Za-z_]\w*", extent)} | set(self.sizes)
         return all(one is not None for one in types) and named <= {*extents, "R", "T", "int64", "cls"} and \
             self.outputs != []
@@ -320,9 +327,7 @@ def _groups(text, block, compilers):
 def _local(name, definition):
     """The lines of a function as a local one of another name."""
     lines = [re.sub(r"^def \w+\(", f"def {name}(", line) for line in definition]
-    return ["@R.function", *(line.replace(", 'Primitive': True", "").replace("'Primitive': True, ", "")
-                             .replace(', "Primitive": True', "").replace('"Primitive": True, ', "")
-                             for line in lines[1:])]
+    return ["@R.function", *(re.sub('"Primitive": True, |, "Primitive": True', "", line) for line in lines[1:])]
 
 
 def _merge(text, group, block, compilers):

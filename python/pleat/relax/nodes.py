@@ -7,6 +7,7 @@ that they can be given to BlockBuilder and to PyExprMutator.
         for binding in block.bindings:
             print(binding.var.name_hint, binding.value)"""
 import ast
+import math
 
 import numpy as np
 
@@ -372,8 +373,11 @@ class _Reader:
 def constant(value, dtype):
     """The constant that R.const(value, dtype) gives."""
     text = text_of(Value("R.const")(value, *([] if dtype is None else [str(dtype)])))
+    text = text.replace(text_of(math.nan), 'T.float32("nan")')  # its elements are numbers, no expressions
     usual = {"i": "int32", "b": "bool"}.get(np.asarray(value).dtype.kind, "float32")
     dtype = str(dtype or usual)
+    if np.size(value) == 0:
+        text = f'R.zeros({np.shape(value)}, "{dtype}")'  # a list would not have all extents
     return Constant(np.asarray(value, dtype if dtype in np.sctypeDict else "float32"), text)
 
 
