@@ -152,17 +152,40 @@ static double block_jumps(const TileSearch *s, int i) {
   return lost * c->jump_cycles / c->far_cycles / block;
 }
 
-static void find_far_reads(TileSearch *s) {
-  int64_t near = s->costs->near_bytes;
-  for (int i = 0; i < s->nest->read_count; i++) {
-    int first = s->nest->spatial_count, innermost = s->innermost;
-    if (s->bytes[i] <= (double)s->machine->l1_bytes) continue;
-    s->far[i] = block_jumps(s, i);
-    if (step_along(s->context, s->nest, s->layouts, i, innermost) > near)
-      s->far[i] += new_share(s, i, innermost);
-    else if (innermost != first && step_along(s->context, s->nest, s->layouts, i, first) > near)
-      s->far[i] += new_share(s, i, first) / extent_of(s->nest, innermost);
+static bool moves_far(const TileSearch *s, int i, int axis) {
+  return s->nest->axes[axis].extent > 1 &&
+         step_along(s->context, s->nest, s->layouts, i, axis) > s->costs->near_bytes;
+}
+
+// The share of the reduction's steps that move the read far, where the innermost axis is one of a
+// window. The steps of a window are read together, so that the order of its loops makes no
+// difference. 0: no axis of a window moves far, or the innermost one belongs to no window.
+static double far_share_of_window(const TileSearch *s, int i) {
+  const Nest *nest = s->nest;
+  double share = 0;
+  int moved_by;
+  if (nest_window(nest, &nest->reads[i], s->innermost, &moved_by) < 0) return 0;
+  for (int a = nest->spatial_count; a < nest->axis_count; a++) {
+    if (nest_window(nest, &nest->reads[i], a, &moved_by) < 0 || !moves_far(s, i, a)) continue;
+    double new = new_share(s, i, a);
+    share = share ? MIN_OF(share, new) : new;
   }
+  return share;
+}
+
+// The share of the reduction's steps that move the read far.
+static double far_share(const TileSearch *s, int i) {
+  int first = s->nest->spatial_count, innermost = s->innermost;
+  double share = far_share_of_window(s, i);
+  if (share) return share;
+  if (moves_far(s, i, innermost)) return new_share(s, i, innermost);
+  if (innermost == first || !moves_far(s, i, first)) return 0;
+  return new_share(s, i, first) / MAX_OF(extent_of(s->nest, innermost), 1);
+}
+
+static void find_far_reads(TileSearch *s) {
+  for (int i = 0; i < s->nest->read_count; i++)
+    if (s->bytes[i] > (double)s->machine->l1_bytes) s->far[i] = block_jumps(s, i) + far_share(s, i);
 }
 
 static double count_far_reads(const TileSearch *s, const Tile *tile) {

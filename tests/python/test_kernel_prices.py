@@ -13,7 +13,8 @@ pleat = pytest.importorskip("pleat")
 OPSET = 17
 
 
-def kernels(shape, nodes, **constants):
+def kernels(shape, nodes, *, cpu="avx512", keep_layouts=("",), input_layouts=None,
+            output_layouts=None, **constants):
     """The prices of the kernels of a model of one input, on AVX-512, with row-major tensors."""
     floats = {name: numpy_helper.from_array(np.ones(dims, np.float32), name)
               for name, dims in constants.items()}
@@ -21,7 +22,8 @@ def kernels(shape, nodes, **constants):
     graph = helper.make_graph(nodes, "prices", [info("x", TensorProto.FLOAT, shape)],
                               [info("y", TensorProto.FLOAT, None)], floats.values())
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
-    plan = pleat.plan(model.SerializeToString(), cpu="avx512", threads=1, keep_layouts=[""])
+    plan = pleat.plan(model.SerializeToString(), cpu=cpu, threads=1, keep_layouts=keep_layouts,
+                      input_layouts=input_layouts, output_layouts=output_layouts)
     return [kernel.cycles for kernel in plan.kernels]
 
 
@@ -215,3 +217,18 @@ def test_blocks_of_a_group_cost_jumps():
     """Each group runs through 512 blocks of its own."""
     assert (convolution_price("NCHW8c", 8192, 512, 14, group=2) >
             1.2 * convolution_price("NHWC", 8192, 512, 14, group=2))
+
+
+@pytest.mark.parametrize("operator, operands", [("MaxPool", []), ("Conv", [(32, 1, 3, 3)])])
+@pytest.mark.parametrize("output", ["NCHW", "NHWC"])
+def test_a_window_costs_as_much_with_its_axes_exchanged(operator, operands, output):
+    """The tensor is larger than the first cache, and one axis of the window moves far in it."""
+    names = {f"c{i}": dims for i, dims in enumerate(operands)}
+    attributes = {"group": 32} if operands else {}
+    node = helper.make_node(operator, ["x", *names], ["y"], kernel_shape=[3, 3], **attributes)
+    exchanged = str.maketrans("HW", "WH")
+    prices = [sum(kernels((1, 32, 21, 21), [node], cpu="avx2", keep_layouts=[],
+                          input_layouts={"x": "NHWC".translate(letters)},
+                          output_layouts={"y": output.translate(letters)}, **names))
+              for letters in ({}, exchanged)]
+    assert prices[0] == pytest.approx(prices[1], rel=1e-3)
