@@ -11,7 +11,7 @@ from pleat.relax.expr import GlobalVar, StatedCall, TensorStructInfo, Var, call_
 from pleat.relax.transform import Normalize
 from pleat.script import relax as R, tir as T
 from pleat.script._parse import parse
-from pleat.script._values import Value, text_of
+from pleat.script._values import Value, free_name, text_of
 from pleat.tir.nodes import Var as Size, sizes_named
 
 
@@ -36,10 +36,7 @@ class _Function:
 
     def free_name(self, hint):
         """A name like the hint that no other variable has."""
-        name, number = hint, 0
-        while name in self.names:
-            number += 1
-            name = f"{hint}{number}"
+        name = free_name(hint, self.names.__contains__)
         self.names.add(name)
         return name
 
@@ -127,10 +124,7 @@ class BlockBuilder:
 
     def add_func(self, func, func_name):
         """Adds a function to the module under this name, or one like it; returns its GlobalVar."""
-        name, number = func_name, 0
-        while name in self._module:
-            number += 1
-            name = f"{func_name}{number}"
+        name = free_name(func_name, self._module.__contains__)
         self._module[name] = func
         return GlobalVar(name)
 

@@ -19,7 +19,7 @@ from pleat.relax.expr import Call, GlobalVar, TensorStructInfo, Tuple, Var
 from pleat.relax.graph_text import Bound, GraphText, used_by
 from pleat.relax.nodes import Constant, TupleGetItem, TupleStructInfo
 from pleat.registry import get_global_func, register_func
-from pleat.script._values import Value, text_of
+from pleat.script._values import Value, free_name, text_of
 
 __all__ = ["FuseOpsByPattern", "FusionPattern", "MergeCompositeFunctions", "PatternCheckContext", "RunCodegen"]
 
@@ -124,9 +124,7 @@ def _around(name, inner, part, attrs):
 def _local_name(hint, part):
     """A name for a local function that the variables of a part do not have."""
     taken = {one.name_hint for one in (*part.inputs, *(bound.var for bound in part.members))}
-    while hint in taken:
-        hint += "_"
-    return hint
+    return free_name(hint, taken.__contains__)
 
 
 def _call(text, part, name):
@@ -398,10 +396,7 @@ def RunCodegen(target_options=None, entry_functions=None):
 
 def _registered(name, function):
     """Registers a function under this name, or one like it: another module may call the one of this name."""
-    free, number = name, 0
-    while get_global_func(free, allow_missing=True) is not None:
-        number += 1
-        free = f"{name}_{number}"
+    free = free_name(name, lambda one: get_global_func(one, allow_missing=True) is not None)
     register_func(free, function)
     return free
 

@@ -15,7 +15,7 @@ from pleat.relax.expr import Call, Tuple, Var
 from pleat.relax.nodes import (If, InferredTypes, LocalFunction, MatchCast, TupleGetItem, _Reader, _values_in,
                                post_order_visit)
 from pleat.script._parse import from_source
-from pleat.script._values import Value, text_of
+from pleat.script._values import Value, free_name, text_of
 
 
 class Bound:
@@ -164,10 +164,7 @@ class GraphText:
 
     def free_name(self, hint):
         """A name like the hint that the function does not use."""
-        name, number = hint, 0
-        while name in self.names:
-            number += 1
-            name = f"{hint}{number}"
+        name = free_name(hint, self.names.__contains__)
         self.names.add(name)
         return name
 
@@ -263,10 +260,7 @@ class GraphText:
         number behind it where there is one of that name."""
         if self._functions is None:
             self._functions = {one.name for one in ast.walk(self.tree) if isinstance(one, ast.FunctionDef)}
-        free, number = name, 0
-        while free in self._functions:
-            number += 1
-            free = f"{name}{number}"
+        free = free_name(name, self._functions.__contains__)
         self._functions.add(free)
         named = {"def NAME(": f"def {free}(", "'global_symbol': 'NAME'": f"'global_symbol': '{free}'"}
         for line in ["", *lines]:

@@ -160,6 +160,15 @@ def _float_text(value):
     return repr(value) if math.isfinite(value) else ("1e999" if value > 0 else "(-1e999)")
 
 
+def free_name(hint, is_taken):
+    """The hint, or the hint with the first number behind it that makes a name which is not taken."""
+    name, number = hint, 0
+    while is_taken(name):
+        number += 1
+        name = f"{hint}{number}"
+    return name
+
+
 def _index_text(item):
     if not isinstance(item, slice):
         return text_of(item)
