@@ -130,12 +130,14 @@ def test_a_part_may_read_a_tuple():
         def main(x: R.Tensor((2, 4), "float32")):
             with R.dataflow():
                 both = R.split(x, 2, axis=1)
-                out = R.add(both[0], both[1])
-                R.output(out)
+                total = R.add(both[0], both[1])
+                out = R.exp(total)
+                R.output(total, out)  # nothing else uses the first one
             return out
     halves = [is_tuple_get_item(wildcard(), i) for i in (0, 1)]
-    fused = FuseOpsByPattern([("npu.add", is_op("relax.add")(*halves))])(Halves)
-    assert [one.name for one in fused["fused_relax_add"].params] == ["both"]
+    fused = FuseOpsByPattern([("npu.add", is_op("relax.exp")(is_op("relax.add")(*halves)))])(Halves)
+    assert [one.name for one in fused["fused_relax_add_relax_exp"].params] == ["both"]
+    assert "R.output(out)" in fused["main"].script()
 
 
 def test_bindings_outside_of_dataflow_blocks_stay():

@@ -138,6 +138,8 @@ def _call(text, part, name):
         made = [Bound(var, call), *(Bound(one, TupleGetItem(var, i)) for i, one in enumerate(part.outputs))]
     part.block.bindings[at:at + 1] = made
     part.block.bindings = [bound for bound in part.block.bindings if bound not in part.members]
+    inside = {bound.var.name_hint for bound in part.members} - {one.name_hint for one in part.outputs}
+    part.block.outputs = [one for one in part.block.outputs if one not in inside]
     text.sort(part.block)
 
 
