@@ -2,6 +2,8 @@
 """Programs that call other programs of their module run natively: by pleat.build, as C and as saved
 modules, and give what Python computes."""
 import ctypes
+import os
+import pathlib
 import subprocess
 import sys
 
@@ -159,6 +161,7 @@ def test_files_of_programs_that_call_a_library(tmp_path):
         b = np.zeros(3, "float32")
         pleat.load_module(path)(np.ones(3, "float32"), b)
         assert b.tolist() == [3, 3, 3]
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(pleat.__file__).parents[1])}
     other = subprocess.run([sys.executable, "-c", f"import pleat; pleat.load_module({str(path)!r})"],
-                           capture_output=True, text=True)
+                           capture_output=True, text=True, env=environment)
     assert "calls 'user_add', which is not a function of this process" in other.stderr

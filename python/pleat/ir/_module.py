@@ -355,11 +355,14 @@ def structural_equal(lhs, rhs, map_free_vars=False):
     """Are two functions or modules equal up to the names of variables and buffers? Nodes too, up to
     those that they define; with map_free_vars the others may have other names too."""
     if not isinstance(lhs, _Printed) and not isinstance(rhs, _Printed):
-        if any(isinstance(one, Value) for one in (lhs, rhs)):
-            from pleat.relax.nodes import same_expr
-            return same_expr(lhs, rhs)
         from pleat.tir.nodes import nodes_equal
-        return nodes_equal(lhs, rhs, map_free_vars)
+        if not any(isinstance(one, Value) for one in (lhs, rhs)):
+            return nodes_equal(lhs, rhs, map_free_vars)
+        from pleat.relax.nodes import same_expr
+        try:  # what is written in a script may be of a graph, or a number such as T.float32(1.5)
+            return same_expr(lhs, rhs) or nodes_equal(lhs, rhs, map_free_vars)
+        except TypeError:
+            return False
     if isinstance(lhs, Function) and isinstance(rhs, Function):
         rhs = _renamed(rhs, lhs.__name__)
     if isinstance(lhs, IRModule) != isinstance(rhs, IRModule):
