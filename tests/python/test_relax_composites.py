@@ -2,7 +2,9 @@
 """FuseOpsByPattern, MergeCompositeFunctions, RunCodegen and BindParams: parts of graphs for other generators of
 code."""
 import pytest
+from built import skip_sanitized
 
+skip_sanitized()
 np = pytest.importorskip("numpy")
 pleat = pytest.importorskip("pleat")
 from pleat import relax  # noqa: E402

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """relax.dpl: patterns, and what takes the place of what they match."""
 import pytest
+from built import skip_sanitized
 
+skip_sanitized()
 np = pytest.importorskip("numpy")
 pleat = pytest.importorskip("pleat")
 from pleat import relax  # noqa: E402
