@@ -26,9 +26,6 @@ SANITIZER = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:quarant
              "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 # Freed memory stays with its process, which saves a fifth of the time of schedule_graphs.
 MEMORY = {"MALLOC_TRIM_THRESHOLD_": "4000000000", "MALLOC_MMAP_THRESHOLD_": "33000000"}
-# The device compiles kernels fast rather than well: the tests check the code that its compiler gets.
-# It leaks a copy of these flags for each kernel, which the leak checker would report.
-DEVICE = {"POCL_EXTRA_BUILD_FLAGS": "-cl-opt-disable"}
 TRACER_FAULT = "LeakSanitizer has encountered a fatal error"
 FIRST = 1e9  # seconds of a test that never ran
 
@@ -47,18 +44,13 @@ def unit_tests(build):
     return [(test["name"], test["cmd"]) for test in json.loads(listing.stdout)]
 
 
-def device_of(build):
-    """The environment of a device's tests."""
-    return {} if "asan" in build.name else DEVICE
-
-
 def run_unit(name, command, build, again=True):
     """(passed, failed) of one executable, run in the build folder as Meson does. An executable
     without cmocka counts as one test, and its output (a table) is shown; status 77 says it could
     not run. Where the leak checker itself crashes while it looks (rarely, about one run of many
     hundred), nothing is known of leaks, and the executable runs a second time."""
     environment = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", PLEAT_CACHE="off", **MEMORY,
-                       **device_of(build), **SANITIZER)
+                       **SANITIZER)
     try:
         done = subprocess.run(command, env=environment, cwd=build, capture_output=True, text=True,
                               errors="replace", timeout=1200)
@@ -122,8 +114,7 @@ def run_python(arguments):
         # Without restarts, because pytest waits for ever after a second process has crashed.
         command += ["-n", str(os.cpu_count()), "--dist", "loadfile", "--no-loadscope-reorder",
                     "--max-worker-restart", "0"]
-    environment = dict(os.environ, PLEAT=str((arguments.build / "pleat").resolve()),
-                       **device_of(arguments.build), **SANITIZER)
+    environment = dict(os.environ, PLEAT=str((arguments.build / "pleat").resolve()), **SANITIZER)
     # The leak checker's tracer can crash when code is generated in the process; the units run it.
     environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "").replace(
         "detect_leaks=1", "detect_leaks=0")
