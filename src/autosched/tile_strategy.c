@@ -535,6 +535,7 @@ static bool finish_block(AutoSched *s, BlockRef block, int skip, int keep) {
   return true;
 }
 
+// Copies the sums of a tile inside of the outer loops, all in straight-line code.
 static bool stage_tile(AutoSched *s, const TileLoops *tile) {
   LoopRefs loops = {0};
   LoopRef inner[2 * NEST_MAX_AXES];

@@ -82,9 +82,9 @@ static bool allocation_refused(const Arena *arena, size_t size) {
 }
 
 // A chunk for one large array, which is written as a whole, is in huge pages as far as there are.
-// Those of the usual largest size are not: each would have one huge page on average, because it
+// A chunk of the usual largest size is not: it would have one huge page on average, because it
 // begins anywhere, and to find and clear one takes the system longer than the small pages in its
-// place. The system makes these pages at once, which takes less time than one after the other.
+// place. The system makes its pages at once, which takes less time than one after the other.
 static ArenaChunk *chunk_new(size_t size) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   ArenaChunk *chunk = malloc(sizeof *chunk + size);
