@@ -222,8 +222,13 @@ static bool may_fuse(const Stage *stage, const StageTensor *tensor) {
   return !reads.differ && !stage_is_ordered(tensor->producer);
 }
 
-// Would a tensor that the stage alone reads have several readers? The stage could then not be fused
-// with the producer of the tensor in any plan. And do other stages read one of which a sum
+// The stage of the graph for which a stage is offered, or the stage itself.
+static const Stage *owner_of(const Stage *stage) {
+  return stage->serves ? stage->serves->output->producer : stage;
+}
+
+// Would a tensor that the stage's owner alone reads have several readers? The owner could then not
+// be fused with the producer of the tensor in any plan. And do other stages read one of which a sum
 // or a concatenation reads parts? The problem would take the solver too long.
 static bool adds_readers(const StoredResults *r, const Stage *stage, const TeStage *te) {
   FormReads reads = form_reads(r, stage, te);
@@ -233,11 +238,12 @@ static bool adds_readers(const StoredResults *r, const Stage *stage, const TeSta
     for (int k = 0; k < more.stored.count; k++)
       push_once(r->arena, &reads.stored, more.stored.items[k]);
   }
-  for (int i = 0; i < stage->reads.count; i++) {
-    const StageTensor *tensor = stage->reads.items[i];
+  const Stage *owner = owner_of(stage);
+  for (int i = 0; i < owner->reads.count; i++) {
+    const StageTensor *tensor = owner->reads.items[i];
     if (!tensor->producer) continue;
-    bool alone = tensor->users.count == 1 && may_fuse(stage, tensor);
-    bool parts = stage_is_reduction(stage) || te->value->op == EXPR_IF_THEN_ELSE;
+    bool alone = tensor->users.count == 1 && may_fuse(owner, tensor);
+    bool parts = stage_is_reduction(owner) || owner->te->value->op == EXPR_IF_THEN_ELSE;
     bool adds = alone ? times_read(te, &reads.stored, tensor) > 1 : parts;
     if (adds) return true;
   }
