@@ -8,7 +8,8 @@
 //                                                    if 40 + wi < 49: body   (for unrolling)
 //
 // A condition takes part when it is linear in the loop's variable, and when it costs something: one
-// that guards a long loop is tested once and stays. The variables of the loops inside are replaced
+// that guards a long loop is tested once and stays, and so does one that guards a prefetch, which
+// loses nothing by a test beside it. The variables of the loops inside are replaced
 // by their worst values: where the condition then holds, it holds for all of their iterations. A
 // loop becomes at most three loops (before, middle, after); one of at most three iterations that
 // has no middle becomes a sequence of its iterations. One that runs once, with an iteration that
@@ -247,9 +248,22 @@ static bool condition_in_expr(Visitor *visitor, Expr *e) {
   return true;
 }
 
+static bool only_prefetches(const Stmt *s) {
+  if (!s) return true;
+  if (s->kind == STMT_FOR) return only_prefetches(s->as.loop.body);
+  return s->kind == STMT_EVALUATE && s->as.evaluate->op == EXPR_PREFETCH;
+}
+
+// Would a version of the code without the condition run faster?
+static bool takes_time(const SplitSearch *search, const Stmt *branch) {
+  return search->hinted || !only_prefetches(branch->as.branch.then_body) ||
+         !only_prefetches(branch->as.branch.else_body);
+}
+
 static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
   SplitSearch *search = visitor->env;
-  if (s->kind == STMT_IF) note_condition(search, s->as.branch.condition, false, false);
+  if (s->kind == STMT_IF && takes_time(search, s))
+    note_condition(search, s->as.branch.condition, false, false);
   if (s->kind == STMT_LET) note_inner(search, s->as.let.var, NULL, NULL);
   if (s->kind != STMT_FOR) return true;
   Analyzer *analyzer = search->partition->analyzer;
@@ -666,8 +680,10 @@ typedef struct OneIteration {
   Map *decided;    // conditions in the middle; NULL: each range is one iteration
 } OneIteration;
 
+static Stmt *choose_iteration(Partition *partition, const Stmt *loop, OneIteration *one);
+
 // The iteration where it is between cuts[range] and the next one. The conditions on a single one
-// are constants.
+// are constants, and outside of the middle others may be decided in a part of the range.
 static Stmt *in_range(Partition *partition, const OneIteration *one, int range) {
   Context *context = partition->context;
   Expr *at = one->at;
@@ -675,6 +691,9 @@ static Stmt *in_range(Partition *partition, const OneIteration *one, int range) 
   Stmt *part = range_of(partition, one->all, expr_int(context, at->type, low),
                         expr_int(context, at->type, end), range == 1 ? one->decided : NULL);
   if (low + 1 == end || part->kind != STMT_FOR) return partition_stmt(partition, part);
+  OneIteration rest = {.at = at, .all = part, .cuts = {low, low, end, end}};
+  Stmt *choice = range == 1 ? NULL : choose_iteration(partition, part, &rest);
+  if (choice) return choice;
   Stmt *once = stmt_copy(context, partition_body(partition, part));
   once->as.loop.min = at;
   once->as.loop.extent = expr_int(context, at->type, 1);

@@ -15,6 +15,28 @@ def tail(A: T.Buffer((3, 49), "float32"), B: T.Buffer((3, 49), "float32")):
                     B[p, r * 10 + i] = A[p, r * 10 + i] + T.float32(1)
 
 
+# Conditions of one loop that are decided in different iterations make more than one choice.
+@T.prim_func
+def early_and_tail(A: T.Buffer((3, 49), "float32"), B: T.Buffer((3, 49), "float32")):
+    for p in T.parallel(3):
+        for r in T.parallel(5, annotations={"pleat.partition": True}):
+            for i in T.unroll(10):
+                if r * 10 + i < 49:
+                    B[p, r * 10 + i] = A[p, r * 10 + i] + T.if_then_else(r * 10 + i < 20, T.float32(1), A[p, 0])
+
+
+# No version of a tile is made for the condition of a prefetch.
+@T.prim_func
+def prefetches(A: T.Buffer((3, 49), "float32"), B: T.Buffer((3, 49), "float32")):
+    for p in T.parallel(3):
+        for r in T.parallel(5, annotations={"pleat.partition": True}):
+            if p + 1 < 3 and r < 3:
+                T.prefetch(T.address_of(A[p + 1, r * 16]), 0, 2)
+            for i in T.unroll(10):
+                if r * 10 + i < 49:
+                    B[p, r * 10 + i] = A[p, r * 10 + i] + T.float32(1)
+
+
 @T.prim_func
 def borders(A: T.Buffer((7, 11), "float32"), B: T.Buffer((7, 11), "float32")):
     for i in T.parallel(7, annotations={"pleat.partition": True}):
