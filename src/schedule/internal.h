@@ -602,6 +602,15 @@ bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, Layou
 // a diagnostic.
 const Expr *index_function_parse(Schedule *schedule, const char *lambda);
 Expr *index_function_at(Context *context, const Expr *function, Expr *const *indices); // its value
+// True when the memory of the buffer is a constant (T.allocate_const).
+bool buffer_is_constant(const Schedule *schedule, const Buffer *buffer);
+// Stores the elements of a constant, the memory of `before`, as `after` has them; does nothing for
+// other memory. False after a refusal.
+bool constant_relayout(Schedule *schedule, SourcePos pos, const Buffer *before, const Buffer *after,
+                       const IndexMap *map);
+// Stores the content of padding, at its physical indices, in a constant. False with a diagnostic.
+bool constant_fill(Schedule *schedule, const Buffer *buffer,
+                   Expr *(*content)(void *env, Expr *const *indices), void *env);
 // States the content that it has.
 void buffer_state_padding(Schedule *schedule, const Buffer *buffer, LayoutPadding padding);
 

@@ -508,8 +508,30 @@ static bool assume_content(Schedule *schedule, SourcePos pos, Buffer *buffer,
   return true;
 }
 
+typedef struct ConstantFill {
+  Schedule *schedule;
+  const Buffer *buffer;
+  const Content *content;
+} ConstantFill;
+
+static Expr *content_of_constant(void *env, Expr *const *indices) {
+  const ConstantFill *fill = env;
+  return content_at(fill->schedule, fill->content, fill->buffer, indices);
+}
+
+static bool fill_constant(Schedule *schedule, SourcePos pos, const Buffer *buffer,
+                          const Content *content, FillWay way) {
+  if (way != FILL_CHOSEN)
+    return schedule_refuse(schedule, pos, "fill='%s': no statement writes the constant '%s'",
+                           fill_names[way], buffer->name);
+  return constant_fill(schedule, buffer, content_of_constant,
+                       &(ConstantFill){schedule, buffer, content});
+}
+
 static bool fill_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, const Content *content,
                          FillWay way) {
+  if (buffer_is_constant(schedule, buffer))
+    return fill_constant(schedule, pos, buffer, content, way);
   StmtArray blocks = {0}, writers = {0};
   blocks_innermost(&schedule->context->arena, schedule->func->body, &blocks);
   for (int i = 0; i < blocks.count; i++)

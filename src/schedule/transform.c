@@ -544,6 +544,7 @@ bool schedule_relayout(Schedule *schedule, StepCall *call, const Stmt *at, Buffe
   }
   schedule_map_accesses(schedule, on_buffer->map, &buffers, true);
   Buffer *physical = map_find(&buffers, buffer);
+  if (!constant_relayout(schedule, at->pos, buffer, physical, on_buffer->map)) return false;
   bool same = padding.kind == LAYOUT_PADDING_ANY && has_content(buffer);
   bool fills = (padding.kind != LAYOUT_PADDING_ANY || same) &&
                ((buffer->layout && !same) || adds_padding(context, on_buffer));
