@@ -93,7 +93,11 @@ static void put_value(Parser *parser, PyNode **slot, const Captured *captured) {
   switch (captured->kind) {
   case CAPTURED_UNKNOWN: return;
   case CAPTURED_REFUSED: REPORT(parser, node, "%s", captured->text); break;
-  case CAPTURED_MACRO: REPORT(parser, node, "a macro is used as a statement of its own"); break;
+  case CAPTURED_MACRO:
+    REPORT(parser, node,
+           "a macro is used as a statement of its own, in a graph function also as "
+           "the whole value of one");
+    break;
   case CAPTURED_VALUE: break;
   }
   SourceFile *file =

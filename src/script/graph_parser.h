@@ -9,11 +9,18 @@
 
 enum { MOST_OUTPUTS = 1024 };
 
+// The value that a macro returns.
+typedef struct MacroResult {
+  Value *value; // NULL: none so far
+  bool is_new;  // it has no name yet
+} MacroResult;
+
 typedef struct GraphParser {
   Parser *parser;
   GraphFunc *func;
-  int *blocks; // the number of dataflow blocks so far
-  int block;   // the one that is being read; 0: none
+  int *blocks;           // the number of dataflow blocks so far
+  int block;             // the one that is being read; 0: none
+  MacroResult *returned; // of the macro that is being read; NULL outside of macros
 } GraphParser;
 
 // ---- graph_types.c

@@ -2,6 +2,7 @@
 // Reads graph functions, which stand under @R.function: their parameters and statements. The values
 // in them are read by graph_values.c, and their types by graph_types.c.
 #include "script/graph_parser.h"
+#include "script/parse_macro.h"
 
 static void graph_suite(GraphParser *graph, const PyNode *suite);
 static void assign_each(GraphParser *graph, const PyNode *targets, const PyNode *values);
@@ -72,6 +73,26 @@ static bool names_module(Parser *parser, const PyNode *expression) {
          !strcmp(expression->text, parser->class_name); // cls = Module
 }
 
+// Did the reading of an expression make the value? There were `nodes` nodes before.
+static bool is_new(const GraphParser *graph, const Value *value, int nodes) {
+  return graph->func->nodes.count > nodes && value->producer &&
+         value->producer == array_last(&graph->func->nodes);
+}
+
+// Binds the name to a value, which takes the name if it is new.
+static void assign_value(GraphParser *graph, const PyNode *target, const PyNode *annotation,
+                         Value *value, bool is_new) {
+  Parser *parser = graph->parser;
+  if (!value || (is_new ? !bind_value(parser, target, value) : target->kind != PY_NAME)) {
+    parser_bind_nothing(parser, target);
+    return;
+  }
+  if (is_new)
+    state_type(graph, annotation, value);
+  else
+    parser_bind(parser, target->text, BOUND_VALUE)->value = value; // another name
+}
+
 static void assign(GraphParser *graph, const PyNode *target, const PyNode *annotation,
                    const PyNode *expression) {
   Parser *parser = graph->parser;
@@ -92,20 +113,7 @@ static void assign(GraphParser *graph, const PyNode *target, const PyNode *annot
   }
   int nodes = graph->func->nodes.count;
   Value *value = graph_value(graph, expression);
-  if (!value) {
-    parser_bind_nothing(parser, target);
-    return;
-  }
-  bool is_new = graph->func->nodes.count > nodes && value->producer &&
-                value->producer == array_last(&graph->func->nodes);
-  if (is_new ? !bind_value(parser, target, value) : target->kind != PY_NAME) {
-    parser_bind_nothing(parser, target);
-    return;
-  }
-  if (is_new)
-    state_type(graph, annotation, value);
-  else
-    parser_bind(parser, target->text, BOUND_VALUE)->value = value; // another name
+  assign_value(graph, target, annotation, value, value && is_new(graph, value, nodes));
 }
 
 static bool mentions(const PyNode *node, Str name) {
@@ -189,13 +197,22 @@ static void set_result(GraphParser *graph, GraphFunc *func, Value *result) {
   func->output_count = outputs.count;
 }
 
+static void return_value(GraphParser *graph, MacroResult result) {
+  if (!result.value) return;
+  if (graph->returned)
+    *graph->returned = result;
+  else
+    set_result(graph, graph->func, result.value);
+}
+
 static void return_statement(GraphParser *graph, const PyNode *node) {
   if (!node->items[0]) {
     REPORT(graph->parser, node, "expected the tensors that the function returns");
     return;
   }
-  Value *result = graph_value(graph, node->items[0]);
-  if (result) set_result(graph, graph->func, result);
+  int nodes = graph->func->nodes.count;
+  Value *value = graph_value(graph, node->items[0]);
+  return_value(graph, (MacroResult){value, value && is_new(graph, value, nodes)});
 }
 
 // ---- If: the last binding of both branches is the result
@@ -241,6 +258,7 @@ static GraphFunc *branch(GraphParser *graph, const PyNode *suite, Str *name) {
   int mark = parser_mark(parser);
   GraphParser inner = *graph;
   inner.func = graph_func_new(parser->context, "branch");
+  inner.returned = NULL;
   inner.block = 0;
   graph_suite(&inner, suite);
   const Binding *binding = parser_find(parser, *name);
@@ -292,11 +310,87 @@ static void local_function(GraphParser *graph, const PyNode *def) {
   node->outputs[0] = value;
 }
 
+// ---- Macros: their statements stand before the statement that uses one
+
+static Binding macro_argument(void *env, Parser *parser, const PyNode *argument) {
+  Value *value = graph_value(env, argument);
+  (void)parser;
+  return (Binding){.kind = value ? BOUND_VALUE : BOUND_NOTHING, .value = value};
+}
+
+// The result of the macro; it has no value where a mistake was reported, or where none is `needed`.
+static MacroResult macro_result(GraphParser *graph, const PyNode *call, const Captured *macro,
+                                bool needed) {
+  Parser *parser = graph->parser;
+  int errors = parser->context->error_count;
+  MacroScope outer;
+  MacroResult result = {NULL, false};
+  GraphParser inner = *graph;
+  inner.returned = &result;
+  const PyNode *suite = macro_begin(parser, call, macro, macro_argument, graph, &outer);
+  if (!suite) return result;
+  graph_suite(&inner, suite);
+  macro_end(parser, &outer);
+  if (!result.value && needed && errors == parser->context->error_count)
+    REPORT(parser, call, "this macro returns no value");
+  return result;
+}
+
+// Assigns the items of a tuple to several names, or the result to one.
+static void assign_result(GraphParser *graph, const PyNode *target, const PyNode *annotation,
+                          MacroResult result) {
+  Context *context = graph->parser->context;
+  const GraphTerm *term = result.value ? term_of_value(context, result.value) : NULL;
+  if (!term || !py_is_list(target) || term->kind != TERM_TUPLE || term->count != target->count) {
+    assign_value(graph, target, annotation, result.value, result.is_new);
+    if (term && py_is_list(target) && !result.is_new)
+      REPORT(graph->parser, target, "expected one name for what the macro returns");
+    return;
+  }
+  for (int i = 0; i < target->count; i++)
+    assign_value(graph, target->items[i], NULL, value_of_term(context, term->items[i]), false);
+}
+
+// The expression of a statement that is a call: the value of an assignment or of `return`, or a
+// call alone; NULL for other statements.
+static PyNode **called_in(const PyNode *node) {
+  bool assigns = node->kind == PY_ASSIGN && !strcmp(node->text, "=");
+  int at = assigns ? 1 : node->kind == PY_ANNOTATED ? 2 : 0;
+  bool may = assigns || node->kind == PY_ANNOTATED || node->kind == PY_RETURN ||
+             node->kind == PY_EXPRESSION;
+  return may && node->items[at] && node->items[at]->kind == PY_CALL ? &node->items[at] : NULL;
+}
+
+// Replaces what the statement captures, and returns the macro that it uses, if any.
+static Captured capture_statement(Parser *parser, const PyNode *node, PyNode **call) {
+  if (!call) {
+    parser_capture_statement(parser, node);
+    if (node->kind == PY_EXPRESSION) parser_capture(parser, &node->items[0]);
+    return (Captured){0};
+  }
+  if (node->kind == PY_ANNOTATED) parser_capture(parser, &node->items[1]);
+  return parser_capture_call(parser, call);
+}
+
+// Reads a statement whose value is the use of a macro.
+static void macro_statement(GraphParser *graph, const PyNode *node, const PyNode *call,
+                            const Captured *macro) {
+  MacroResult result = macro_result(graph, call, macro, node->kind != PY_EXPRESSION);
+  if (node->kind == PY_ASSIGN)
+    assign_result(graph, node->items[0], NULL, result);
+  else if (node->kind == PY_ANNOTATED)
+    assign_result(graph, node->items[0], node->items[1], result);
+  else if (node->kind == PY_RETURN)
+    return_value(graph, result);
+}
+
 static void graph_statement(GraphParser *graph, const PyNode *node) {
   Parser *parser = graph->parser;
-  parser_capture_statement(parser, node);
-  if (node->kind == PY_EXPRESSION) parser_capture(parser, &node->items[0]);
-  if (node->kind == PY_ASSIGN && !strcmp(node->text, "=")) {
+  PyNode **call = called_in(node);
+  Captured captured = capture_statement(parser, node, call);
+  if (captured.kind == CAPTURED_MACRO) {
+    macro_statement(graph, node, *call, &captured);
+  } else if (node->kind == PY_ASSIGN && !strcmp(node->text, "=")) {
     assign(graph, node->items[0], NULL, node->items[1]);
   } else if (node->kind == PY_ANNOTATED && node->items[2]) {
     assign(graph, node->items[0], node->items[1], node->items[2]);

@@ -556,10 +556,80 @@ def test_graph_functions_get_the_names_of_their_items():
     assert list(pleat.IRModule({"main": Free["main"]})) == ["main"]
 
 
-def test_macros_name_the_way_out():
-    from pleat.script import relax as R
-    for decorate in (R.macro, R.macro(hygienic=False)):
-        with pytest.raises(pleat.PleatError, match=r"test_relax.py:\d+: error: R.macro.*\n.*'twice' an @R.function"):
-            @decorate
-            def twice(x):
-                return R.add(x, x)
+factor = 3.0
+
+
+@R.macro
+def scaled(x, dtype="float32"):
+    y = R.add(x, x)
+    return R.multiply(y, R.const(factor, dtype))
+
+
+@R.macro(hygienic=False)
+def shifted(*tensors):
+    y = scaled(tensors[0])
+    return R.add(y, w), y
+
+
+def test_macros_of_graph_functions():
+    @R.function
+    def stated(x: R.Tensor((3,), "float32"), w: R.Tensor((3,), "float32")):
+        with R.dataflow():
+            a = scaled(R.nn.relu(x))
+            b, c = shifted(a)
+            d: R.Tensor((3,), "float32") = scaled(x=c)
+            R.output(b, d)
+        return b, d
+
+    @R.function
+    def written(x: R.Tensor((3,), "float32"), w: R.Tensor((3,), "float32")):
+        with R.dataflow():
+            lv = R.nn.relu(x)
+            y = R.add(lv, lv)
+            a = R.multiply(y, R.const(3.0, "float32"))
+            y_1 = R.add(a, a)
+            c = R.multiply(y_1, R.const(3.0, "float32"))
+            b = R.add(c, w)
+            y_2 = R.add(c, c)
+            d: R.Tensor((3,), "float32") = R.multiply(y_2, R.const(3.0, "float32"))
+            R.output(b, d)
+        return b, d
+    pleat.ir.assert_structural_equal(stated, written)
+
+
+@R.macro
+def without_result(x):
+    R.add(x, x)
+
+
+@R.macro
+def endless(x):
+    return endless(x)
+
+
+def test_mistakes_with_macros_of_graph_functions():
+    def fails(message):
+        return pytest.raises(pleat.PleatError, match=message)
+
+    with fails("'y' is not defined"):
+        @R.function
+        def leaks(x: R.Tensor((3,), "float32")):
+            u = scaled(x)  # noqa: F841
+            return y  # noqa: F821
+    with fails("this macro returns no value"):
+        @R.function
+        def lacks(x: R.Tensor((3,), "float32")):
+            return without_result(x)
+    with fails("in a graph function also as the whole value of one"):
+        @R.function
+        def nests(x: R.Tensor((3,), "float32")):
+            return R.add(scaled(x), x)
+    with fails("more than 64 levels deep"):
+        @R.function
+        def repeats(x: R.Tensor((3,), "float32")):
+            return endless(x)
+    with fails("expected a name"):
+        @R.function
+        def divides(x: R.Tensor((3,), "float32")):
+            a, b = scaled(x)
+            return a, b

@@ -9,7 +9,7 @@ import sys
 
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
-from pleat.script._values import MacroUse, Value, text_of
+from pleat.script._values import Macro, MacroUse, Value, text_of
 
 DIALECTS = {name: f"pleat.script.{name}" for name in ("tir", "tirx", "relax", "ir")}
 
@@ -52,6 +52,15 @@ def local_names(frame, thing):
     for one in reversed(around):
         names.update(one.f_locals)
     return names
+
+
+def make_macro(args, hygienic, frame):
+    """The macro that a decorator makes of a function in this frame, or the decorator."""
+    def make(function):
+        return Macro(function, hygienic, local_names(frame, function))
+    if args and not callable(args[0]):
+        raise ValueError("a macro takes `hygienic` as a keyword argument")
+    return make(*args) if args else make
 
 
 def names_around(thing, module_names, names):

@@ -136,7 +136,7 @@ for _name, _spelling in BINARY.items():
 
 
 class Macro:
-    """A function under @T.macro: its statements replace the statement that calls it.
+    """A function under @T.macro or @R.macro: its statements replace the statement that calls it.
 
     With hygienic=True the names in it are those around its definition, otherwise also those where
     it is used. `names` are the local names around the definition."""

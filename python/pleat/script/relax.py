@@ -3,7 +3,6 @@
 import importlib
 import sys
 
-from pleat._library import PleatError
 from pleat.script import _parse
 from pleat.script._values import Value
 
@@ -36,13 +35,9 @@ def rewriter(cls):
 
 
 def macro(*args, hygienic=True):
-    """Refuses a macro of a graph function, with its place: a private function does the same."""
-    def refuse(function):
-        code = function.__code__
-        raise PleatError(f"{code.co_filename}:{code.co_firstlineno}: error: R.macro is not supported\n   make "
-                         f"'{function.__name__}' an @R.function(private=True) of the module, which is inlined "
-                         "where it is called")
-    return refuse(*args) if args else refuse
+    """Makes a macro of a Python function: `y = name(x)` in a graph function stands for its statements and the
+    value that it returns. With hygienic=False it sees the names of the graph function where it is used."""
+    return _parse.make_macro(args, hygienic, sys._getframe(1))
 
 
 def __getattr__(name):

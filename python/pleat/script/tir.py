@@ -5,7 +5,7 @@ import importlib
 import sys
 
 from pleat.script import _parse
-from pleat.script._values import Macro, Value
+from pleat.script._values import Value
 
 
 def _decorated(function, frame):
@@ -26,13 +26,7 @@ def prim_func(function=None, private=False, check_well_formed=True, s_tir=False)
 def macro(*args, hygienic=True):
     """Makes a macro of a Python function: a call of it in a script stands for its statements. With
     hygienic=False it sees the names of the script where it is used."""
-    frame = sys._getframe(1)
-
-    def make(function):
-        return Macro(function, hygienic, _parse.local_names(frame, function))
-    if args and not callable(args[0]):
-        raise ValueError("T.macro takes `hygienic` as a keyword argument")
-    return make(*args) if args else make
+    return _parse.make_macro(args, hygienic, sys._getframe(1))
 
 
 inline = macro
