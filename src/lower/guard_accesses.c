@@ -423,8 +423,9 @@ static void check_exprs(Guarding *g, Expr *const *items, int count) {
 
 static Stmt *note_fault(Guarding *g, const PendingGuard *guard) {
   Context *context = g->context;
-  Expr *one = expr_int(context, DTYPE_INT64, 1);
-  Expr *extent = expr_add(context, expr_cast(context, DTYPE_INT64, guard->extent), one);
+  Expr *zero = expr_int(context, DTYPE_INT64, 0), *one = expr_int(context, DTYPE_INT64, 1);
+  Expr *extent = expr_cast(context, DTYPE_INT64, guard->extent); // may be below 0, as sizes may
+  extent = expr_add(context, expr_binary(context, EXPR_MAX, extent, zero), one);
   Expr *at[] = {expr_index(context, 2 * guard->number), expr_index(context, 2 * guard->number + 1)};
   Expr *index = expr_cast(context, DTYPE_INT64, guard->index);
   Stmt *stores[] = {stmt_store(context, g->faults, &at[0], 1, index),

@@ -925,6 +925,21 @@ def test_scalars_decide_how_much_work_there_is(target, tmp_path):
         assert a[:n].tolist() == list(range(n))[::-1]
 
 
+def test_memory_of_a_negative_extent_has_no_elements():
+    @T.prim_func
+    def copy(A: T.Buffer((4,), "float32"), n: T.int32):
+        B = T.alloc_buffer((n,), "float32")
+        for i in range(2):
+            B[i] = A[i]
+        for i in range(2):
+            A[i + 2] = B[i]
+
+    run = pleat.build(copy, cache=False)
+    for n in (-1, -2):
+        with pytest.raises(pleat.PleatError, match=r"B\[i\] is out of bounds: index 1 of axis 0 is outside of"):
+            run(np.zeros(4, "float32"), n)
+
+
 @pytest.mark.parametrize("sizes", [(4, 10), (1, 10), (3, 7)])
 def test_memory_that_only_some_iterations_fill_stays_outside_of_their_loop(sizes):
     """The iterations after the first one read what that stored, so each must not have memory of its own."""
