@@ -3,6 +3,7 @@
 import dataclasses
 import linecache
 import re
+import warnings
 
 from pleat._library import ffi, _lib
 
@@ -67,6 +68,19 @@ def located(error, program):
     title = title_of(program)
     text = _shown_at(str(error), title, lambda line: place_of(program, line))
     return type(error)(text, [_moved(message, title, program) for message in error.messages])
+
+
+_WARNED = {}  # where and with which texts Python has warned; it warns once of each
+
+
+def warn_of(messages, program):
+    """Gives the compiler's warnings about the printed text of a module or function as warnings of Python, at the
+    places that its lines came from."""
+    for message in messages:
+        if message.severity == "warning":
+            place = _moved(message, title_of(program), program) if program else message
+            warnings.warn_explicit(place.text, UserWarning, place.file or "pleat", place.line or 1,
+                                   registry=_WARNED)
 
 
 def _call_in(source, name):

@@ -24,7 +24,7 @@ from pleat._library import Lazy, PleatError, _lib, ffi
 from pleat._request import check_status
 from pleat.ir._module import BaseFunc, IRModule, print_handle
 from pleat.ir.op import lower_intrinsics
-from pleat.places import located
+from pleat.places import located, warn_of
 from pleat.script._parse import parse
 from pleat.tir.lowering import with_added_passes
 
@@ -36,6 +36,7 @@ TARGETS = ("llvm", "c", *DEVICES)
 CODE_OF = {"llvm": "ll", "c": "c", "opencl": "cl", "cuda": "cu"}  # the ending of files of code
 LOADED = (".pleat", ".so", ".o")  # files that have what load_module reads; it comes through a linker
 SCALARS = "depend on values that only a run has"  # a message of driver/kernel_program.c
+RACES = "it is not decided whether iterations of the"  # a warning of lower/check_accesses.c
 UNKNOWN_EXTENT = re.compile(r"the extent of axis \d+ of .* is not given")  # interp/compare.c: of scalar arguments
 PACKED = "packed"  # the result of a function that MakePackedAPI made: its kind and its value
 DLPACK_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
@@ -322,6 +323,7 @@ class Function:
     def __init__(self, name, parameters, compiled, at_once=True, result=None):
         self.name, self.parameters, self.result = name, parameters, result
         self._compile, self._models, self._numbers, self._checked = compiled, {}, [], {}
+        self._asks_numbers = bool(self._integers())  # whether iterations share elements
         self._keeps_checks = all(
             p.dtype in NUMBERS if p.shape is None else p.offset == 0 for p in parameters)
         if at_once and not any(isinstance(size, str) for p in parameters
@@ -334,22 +336,40 @@ class Function:
 
     def _model(self, sizes, values=()):
         """The compiled model for these sizes, and the order of its arguments. Where the work depends on
-        scalar arguments, their values are sizes too."""
-        sizes = {**sizes, **{self.parameters[i].name: int(values[i]) for i in self._numbers if values}}
-        key = tuple(sorted(sizes.items()))
+        scalar arguments, or these decide whether iterations share elements, their values are sizes too."""
+        given = {**sizes, **{self.parameters[i].name: int(values[i]) for i in self._numbers if values}}
+        key = tuple(sorted(given.items()))
         if key not in self._models:
             try:
-                model = self._compile(sizes)
+                model = self._compile(given)
             except PleatError as error:
                 if self._numbers or not (SCALARS in str(error) or UNKNOWN_EXTENT.search(str(error))):
                     raise
-                self._numbers = [i for i, one in enumerate(self.parameters)
-                                 if one.shape is None and "int" in one.dtype]
+                self._numbers, self._asks_numbers = self._integers(), False
                 if not self._numbers:
                     raise
                 return self._model(sizes, values) if values else (None, None)
             self._models[key] = model, _order(model, self.parameters)
+            numbers = self._numbers
+            self._decide_numbers(model)
+            if self._numbers is numbers or not self._numbers:
+                warn_of(model.messages, model._program)
+            if self._numbers is not numbers and values:
+                return self._model(sizes, values)
         return self._models[key]
+
+    def _decide_numbers(self, model):
+        """Makes the values of scalars sizes where the model is undecided without them, and keeps them so where
+        they decide for one loop at least that its iterations share no element."""
+        doubts = sum(RACES in message.text for message in model.messages)
+        if self._asks_numbers and self._numbers:
+            self._asks_numbers = False
+            self._numbers = self._numbers if doubts < self._doubts else []
+        elif self._asks_numbers and doubts:
+            self._numbers, self._doubts = self._integers(), doubts
+
+    def _integers(self):
+        return [i for i, one in enumerate(self.parameters) if one.shape is None and "int" in one.dtype]
 
     def _arguments(self, values, keep):
         if len(values) != len(self.parameters):

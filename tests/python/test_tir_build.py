@@ -925,6 +925,34 @@ def test_scalars_decide_how_much_work_there_is(target, tmp_path):
         assert a[:n].tolist() == list(range(n))[::-1]
 
 
+def test_scalars_decide_whether_iterations_share_elements():
+    @T.prim_func
+    def rows(A: T.Buffer((32,), "int32"), step: T.int32):
+        for i in T.parallel(4):
+            for j in range(3):
+                A[i * step + j] = A[i * step + j] + 1
+
+    run = pleat.build(rows, cache=False)
+    for step in (3, 8):
+        a = np.zeros(32, "int32")
+        run(a, step)
+        assert a.sum() == 12 and a.max() == 1
+    with pytest.raises(pleat.PleatError, match=r"iterations i = 0 and i = 1 of a parallel loop share A\[2\]"):
+        run(a, 2)
+
+    @T.prim_func
+    def scatter(A: T.Buffer((8,), "int32"), at: T.Buffer((8,), "int32"), by: T.int32):
+        for i in T.parallel(8):
+            A[at[i]] = i * by
+
+    with pytest.warns(UserWarning, match="it is not decided whether iterations of the parallel loop 'i' share"):
+        run = pleat.build(scatter, cache=False)
+        run(a[:8], np.arange(8, dtype="int32"), 7)
+    assert a[:8].tolist() == [7 * i for i in range(8)] and len(run.entry._models) == 2
+    run(a[:8], np.arange(8, dtype="int32"), 5)
+    assert a[:8].tolist() == [5 * i for i in range(8)] and len(run.entry._models) == 2
+
+
 def test_memory_of_a_negative_extent_has_no_elements():
     @T.prim_func
     def copy(A: T.Buffer((4,), "float32"), n: T.int32):
