@@ -104,6 +104,16 @@ static bool read_domain(Parser *parser, PyNode *const *args, BlockVar *var) {
                 script_expr_text(parser->context, var->binding));
 }
 
+// The binding and the domain get the wider type of both, as operands do.
+static void widen_to_one_type(Parser *parser, BlockVar *var) {
+  DType bound = var->binding->type, domain = var->extent->type;
+  if (bound.code != domain.code) return; // the verifier says so
+  DType type = bound.bits < domain.bits ? domain : bound;
+  var->binding = expr_cast(parser->context, type, var->binding);
+  var->min = expr_cast(parser->context, type, var->min);
+  var->extent = expr_cast(parser->context, type, var->extent);
+}
+
 // Is the loop the binding of a variable of the block?
 static bool is_bound(const BlockBuilder *block, const Expr *loop) {
   for (int i = 0; i < block->vars.count; i++)
@@ -167,10 +177,12 @@ static void axis(Parser *parser, const PyNode *node, const PyNode *call, IterKin
     var.binding = NULL;
   }
   if (var.binding && !check_outside(parser, args[1], block, var.binding)) var.binding = NULL;
-  if (var.binding && read_domain(parser, args, &var))
-    axis_add(parser, target, block, var);
-  else
+  if (!var.binding || !read_domain(parser, args, &var)) {
     parser_bind_nothing(parser, target);
+    return;
+  }
+  widen_to_one_type(parser, &var);
+  axis_add(parser, target, block, var);
 }
 
 #define DEFINE_AXIS(name, kind)                                                                    \

@@ -93,3 +93,15 @@ def same_name(A: T.Buffer((8, 8), "int32")):
     with T.block("b"):
         A = T.match_buffer(A[0:4, 0:4], (4, 4), "int32", offset_factor=1, strides=[8, 1])
         A[0, 0] = 1
+
+
+# The binding or the domain that has the narrower type is cast.
+@T.prim_func
+def two_types(A: T.Buffer((8,), "float32"), n: T.int64):
+    for i, j in T.grid(4, T.int64(2)):
+        with T.block("A"):
+            vi = T.axis.S(T.int64(4), i)
+            vj = T.axis.S((T.int32(0), T.int32(2)), j)
+            T.reads()
+            T.writes(A[vi + vj * 4])
+            A[vi + vj * 4] = 1.0
