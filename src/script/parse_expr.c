@@ -157,7 +157,10 @@ static Operand fold_literals(Parser *parser, const PyNode *node, ExprOp op, Oper
   if (a.e->op != EXPR_INT || b.e->op != EXPR_INT) {
     Expr *x = expr_float(parser->context, DTYPE_FLOAT64, number_of(a.e));
     Expr *y = expr_float(parser->context, DTYPE_FLOAT64, number_of(b.e));
-    Expr *e = expr_binary(parser->context, op, x, y);
+    double difference = x->as.f - y->as.f;
+    if (isnan(difference)) difference = NAN; // inf - inf, as which NaN is captured, has any sign
+    Expr *e = op == EXPR_SUB ? expr_float(parser->context, DTYPE_FLOAT64, difference)
+                             : expr_binary(parser->context, op, x, y);
     return (Operand){e, e->op == EXPR_FLOAT};
   }
   if (literal_arithmetic(op, a.e->as.i, b.e->as.i, &value))

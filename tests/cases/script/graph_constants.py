@@ -27,3 +27,7 @@ class Constants:
         c = R.const([[], []])
         d = R.add(R.const([]), R.const([2], R.Tensor((1,), dtype="float32")))
         return (a, b, c, d)
+
+    @R.function
+    def differences(x: R.Tensor((3,), "float32")):
+        return R.add(x, R.const([1e999 - 1e999, -1e999, 2.5 - 1], "float32"))
