@@ -129,5 +129,13 @@ def _options(target):
     if target.lstrip().startswith("{"):
         return json.loads(target)
     kind, *words = target.split()
-    pairs = (word.lstrip("-").partition("=") for word in words)
-    return {"kind": kind, **{key: value if equals else 1 for key, equals, value in pairs}}
+    options, key = {"kind": kind}, None
+    for word in words:
+        if word.startswith("-"):
+            key, equals, value = word.lstrip("-").partition("=")
+            options[key] = value if equals else 1
+        elif key is None:
+            raise ValueError(f"Target({target!r}): '{word}' is no option, which begins with '-'")
+        else:
+            options[key], key = word, None  # "-num-cores 4"
+    return options

@@ -28,7 +28,7 @@ class Double:
 
 
 @pytest.mark.parametrize("target", [None, "llvm", {"kind": "llvm"}, pleat.target.Target("llvm"),
-                                    pleat.target.Target("llvm -mcpu=x86-64-v3 -num-cores=1")])
+                                    pleat.target.Target("llvm -mcpu=x86-64-v3 -num-cores 1")])
 @pytest.mark.parametrize("rows", [1, 5])
 def test_programs_take_arrays_of_any_kind(target, rows):
     a = np.arange(3.0 * rows, dtype="float32").reshape(rows, 3)
