@@ -10,6 +10,7 @@
 // lanes share one memory; the loops of a block's own body; and any loop whose body reads an element
 // that it did not write before.
 #include "lower/pass.h"
+#include "schedule/internal.h"
 
 typedef struct Place {
   Stmt **path; // loops and blocks from the outside in
@@ -150,16 +151,19 @@ static void place_in(Placement *placement, Visitor *visitor, Stmt *s) {
 
 // ---- Values that come from an earlier iteration
 
+// A box around what a statement writes.
+typedef struct WrittenBox {
+  Region region;
+  Stmt *by;
+} WrittenBox;
+
 // The parts of one memory that an iteration has written so far, in the order of its statements.
 typedef struct WrittenSoFar {
   Context *context;
   Analyzer *analyzer;
   Expr *data;
-  RegionArray regions;
-  ExprArray conditions; // for each region, that under which it is written
-  ExprArray predicate;  // of the writes of the innermost of the loops and blocks around
-  PtrArray around;      // loops and blocks of the iteration, around the statement
-  bool is_skipped;      // a condition may leave out a write of the innermost of them
+  Array(WrittenBox) boxes;
+  PtrArray around; // loops and blocks of the iteration, around the statement
 } WrittenSoFar;
 
 static const Region *region_of(const RegionArray *regions, const Expr *data) {
@@ -168,34 +172,87 @@ static const Region *region_of(const RegionArray *regions, const Expr *data) {
   return NULL;
 }
 
+typedef struct HiddenSearch {
+  const Expr *data;
+  bool found;
+} HiddenSearch;
+
+static bool find_pointer(Visitor *visitor, Expr *e) {
+  HiddenSearch *search = visitor->env;
+  search->found |= e == search->data;
+  return !search->found;
+}
+
+static bool find_other_name(Visitor *visitor, Stmt *s) {
+  HiddenSearch *search = visitor->env;
+  search->found |= s->kind == STMT_DECL_BUFFER && s->as.declare.buffer->data == search->data;
+  for (int i = 0; s->kind == STMT_BLOCK && i < s->as.block->match_count; i++)
+    search->found |= s->as.block->matches[i].source.buffer->data == search->data;
+  return !search->found;
+}
+
+// Does the statement write the memory by its pointer or by another name, so that what it states to
+// write has to be believed?
+static bool hides_writes(const WrittenSoFar *written, Stmt *s) {
+  HiddenSearch search = {written->data, false};
+  visit_stmt(&(Visitor){.env = &search, .enter_expr = find_pointer, .enter_stmt = find_other_name},
+             s);
+  return search.found;
+}
+
 static bool is_written(const WrittenSoFar *written, const Region *read) {
-  for (int i = 0; i < written->regions.count; i++)
-    if (written->regions.items[i].buffer == read->buffer &&
-        region_covers(written->analyzer, &written->regions.items[i], read) &&
-        analyzer_prove(written->analyzer, written->conditions.items[i]))
+  Context *context = written->context;
+  for (int i = 0; i < written->boxes.count; i++) {
+    const WrittenBox *box = &written->boxes.items[i];
+    if (box->region.buffer != read->buffer || !region_covers(written->analyzer, &box->region, read))
+      continue;
+    Stmt *by = stmt_renew(context, box->by); // the reader may have the same variables
+    if (stmt_fills_region(context, written->analyzer, by, &box->region) ||
+        stmt_fills_region(context, written->analyzer, by, read) || hides_writes(written, box->by))
       return true;
+  }
   return false;
 }
 
-static void add_written(WrittenSoFar *written, const Region *region) {
-  Arena *arena = &written->context->arena;
-  written->conditions.count = written->regions.count; // others were taken back
-  array_push(arena, &written->regions, *region);
-  array_push(arena, &written->conditions, expr_conjunction(written->context, &written->predicate));
+static Region inside_buffer(const WrittenSoFar *written, const Region *region) {
+  Context *context = written->context;
+  Region r = region_whole(context, region->buffer);
+  for (int d = 0; d < region->buffer->rank; d++) {
+    Expr *min = region->min[d], *zero = expr_int(context, min->type, 0);
+    Expr *end = expr_add(context, min, expr_cast(context, min->type, region->extent[d]));
+    Expr *size = expr_cast(context, min->type, region->buffer->shape[d]);
+    r.min[d] = analyzer_simplify(written->analyzer, expr_max(context, min, zero));
+    Expr *extent = expr_sub(context, expr_min(context, end, size), r.min[d]);
+    r.extent[d] = analyzer_simplify(written->analyzer, extent);
+  }
+  return r;
 }
 
-// Is all that the statement reads written before? Its writes count from then on if it `adds` them.
-static bool reads_written(WrittenSoFar *written, Stmt *s, bool adds) {
+// The writes of the statement count from here on.
+static void add_written(WrittenSoFar *written, Stmt *by) {
+  RegionArray reads = {0}, writes = {0};
+  stmt_regions(written->analyzer, by, &reads, &writes);
+  const Region *write = region_of(&writes, written->data);
+  if (!write) return;
+  WrittenBox box = {inside_buffer(written, write), by};
+  array_push(&written->context->arena, &written->boxes, box);
+}
+
+static bool reads_written(WrittenSoFar *written, Stmt *s) {
   RegionArray reads = {0}, writes = {0};
   stmt_regions(written->analyzer, s, &reads, &writes);
-  const Region *read = region_of(&reads, written->data), *write = region_of(&writes, written->data);
-  if (read && !is_written(written, read)) return false;
-  if (write && adds) add_written(written, write);
-  return true;
+  const Region *read = region_of(&reads, written->data);
+  return !read || is_written(written, read);
 }
 
 static bool expr_reads_written(WrittenSoFar *written, Expr *e) {
-  return reads_written(written, stmt_evaluate(written->context, e), false);
+  return reads_written(written, stmt_evaluate(written->context, e));
+}
+
+static bool store_written(WrittenSoFar *written, Stmt *s) {
+  if (!reads_written(written, s)) return false;
+  add_written(written, s);
+  return true;
 }
 
 static bool is_first_value(const WrittenSoFar *written, const Expr *e) {
@@ -212,8 +269,8 @@ static bool is_first_value(const WrittenSoFar *written, const Expr *e) {
 }
 
 static bool uses_from(const WrittenSoFar *written, int first, Expr *var) {
-  for (int i = first; i < written->regions.count; i++) {
-    const Region *region = &written->regions.items[i];
+  for (int i = first; i < written->boxes.count; i++) {
+    const Region *region = &written->boxes.items[i].region;
     for (int d = 0; d < region->buffer->rank; d++)
       if (expr_uses(region->min[d], var) || expr_uses(region->extent[d], var)) return true;
   }
@@ -239,17 +296,16 @@ static bool all_written(WrittenSoFar *written, Stmt *s);
 static bool branch_written(WrittenSoFar *written, Stmt *s) {
   Stmt *otherwise = s->as.branch.else_body;
   if (!expr_reads_written(written, s->as.branch.condition)) return false;
-  int before = written->regions.count, mark = analyzer_mark(written->analyzer);
+  int before = written->boxes.count, mark = analyzer_mark(written->analyzer);
   assume(written, s->as.branch.condition);
   bool ok = all_written(written, s->as.branch.then_body);
   analyzer_reset(written->analyzer, mark);
   if (!ok) return false;
   if (!otherwise && is_first_iteration(written, s->as.branch.condition, before)) return true;
-  bool writes = written->regions.count > before;
-  written->regions.count = before;
+  written->boxes.count = before;
   if (otherwise && !all_written(written, otherwise)) return false;
-  written->is_skipped |= writes || written->regions.count > before;
-  written->regions.count = before;
+  written->boxes.count = before;
+  add_written(written, s);
   return true;
 }
 
@@ -260,34 +316,6 @@ static bool loop_written(WrittenSoFar *written, Stmt *s) {
          all_written(written, s->as.loop.body);
 }
 
-// The condition in the first iteration of the loops within the iteration.
-static Expr *at_first(const WrittenSoFar *written, Expr *condition) {
-  for (int i = written->around.count - 1; i >= 0; i--) {
-    const Stmt *s = written->around.items[i];
-    if (s->kind != STMT_FOR) continue;
-    Map first = map_new(&written->context->arena);
-    map_put(&first, s->as.loop.var, s->as.loop.min);
-    condition = substitute_expr(written->context, condition, &first);
-  }
-  return condition;
-}
-
-// A condition on loops within the iteration leaves out some of their iterations, of which the
-// written regions know. Where it does not hold in the first of these, for which other loops decide,
-// all that the block writes may be left out.
-static void add_predicate(WrittenSoFar *written, const Block *block) {
-  Context *context = written->context;
-  ExprArray all = {0};
-  if (expr_is_true(block->predicate)) return;
-  expr_conjuncts(context, block->predicate, &all);
-  for (int i = 0; i < all.count; i++) {
-    Expr *first = at_first(written, all.items[i]);
-    bool decided = first != all.items[i] && expr_as_int(first, &(int64_t){0});
-    if (!decided && !analyzer_prove(written->analyzer, first))
-      array_push(&context->arena, &written->predicate, first);
-  }
-}
-
 static bool block_written(WrittenSoFar *written, Stmt *s) {
   Block *block = s->as.block;
   for (int i = 0; i < block->var_count; i++) {
@@ -295,31 +323,19 @@ static bool block_written(WrittenSoFar *written, Stmt *s) {
     analyzer_bind_value(written->analyzer, block->vars[i].var, block->vars[i].binding);
   }
   if (!expr_reads_written(written, block->predicate)) return false;
-  add_predicate(written, block);
   assume(written, block->predicate);
   return (!block->init || all_written(written, block->init)) && all_written(written, block->body);
 }
 
 // A loop or a block: what it writes in all its iterations is seen from outside.
 static bool part_written(WrittenSoFar *written, Stmt *s) {
-  int before = written->regions.count, mark = analyzer_mark(written->analyzer);
-  int outer = written->predicate.count;
-  bool was_skipped = written->is_skipped;
-  written->is_skipped = false;
+  int before = written->boxes.count, mark = analyzer_mark(written->analyzer);
   array_push(&written->context->arena, &written->around, s);
   bool ok = s->kind == STMT_FOR ? loop_written(written, s) : block_written(written, s);
   written->around.count--;
-  written->predicate.count = outer;
-  for (int i = before; i < written->regions.count; i++)
-    array_push(&written->context->arena, &written->predicate, written->conditions.items[i]);
-  written->regions.count = before;
+  written->boxes.count = before;
   analyzer_reset(written->analyzer, mark);
-  RegionArray reads = {0}, writes = {0};
-  stmt_regions(written->analyzer, s, &reads, &writes);
-  const Region *write = region_of(&writes, written->data);
-  if (write && !written->is_skipped) add_written(written, write);
-  written->predicate.count = outer;
-  written->is_skipped |= was_skipped;
+  if (ok) add_written(written, s);
   return ok;
 }
 
@@ -339,11 +355,11 @@ static bool all_written(WrittenSoFar *written, Stmt *s) {
   case STMT_LET:
     analyzer_bind_value(written->analyzer, s->as.let.var, s->as.let.value);
     return expr_reads_written(written, s->as.let.value) && all_written(written, s->as.let.body);
-  case STMT_STORE:
+  case STMT_STORE: return store_written(written, s);
   case STMT_EVALUATE:
   case STMT_WHILE:
   case STMT_ASSERT:
-  case STMT_ALLOCATE_CONST: return reads_written(written, s, s->kind == STMT_STORE);
+  case STMT_ALLOCATE_CONST: return reads_written(written, s);
   }
   return false;
 }

@@ -171,13 +171,23 @@ static bool cut_by_rest(const Filling *filling, PartialStore *store, Expr *condi
   return true;
 }
 
+// Leaves only the iteration in which two numbers are equal.
+static bool cut_by_equality(const Filling *filling, PartialStore *store, Expr *condition) {
+  Context *context = filling->context;
+  Expr **args = condition->args;
+  return condition->op == EXPR_EQ &&
+         cut_by_order(filling, store, expr_binary(context, EXPR_LE, args[0], args[1])) &&
+         cut_by_order(filling, store, expr_binary(context, EXPR_GE, args[0], args[1]));
+}
+
 // Cuts the loops of the store by all of its conditions. False where one has another form.
 static bool cut_loops(const Filling *filling, PartialStore *store) {
   for (int i = 0; i < store->conditions.count; i++) {
     Expr *condition = in_filling(filling, store->conditions.items[i]);
     if (expr_is_true(condition)) continue;
     if (op_table[condition->op].class != OP_COMPARE || expr_reads_memory(condition)) return false;
-    if (!cut_by_order(filling, store, condition) && !cut_by_rest(filling, store, condition))
+    if (!cut_by_order(filling, store, condition) && !cut_by_rest(filling, store, condition) &&
+        !cut_by_equality(filling, store, condition))
       return false;
   }
   return true;
@@ -185,13 +195,14 @@ static bool cut_loops(const Filling *filling, PartialStore *store) {
 
 // ---- Parts -----------------------------------------------------------------------------------
 
-// True when the loops take the point to each element of the region, as a layout without padding.
-static bool is_onto(const Filling *filling, Expr *const *point) {
+// Finds the box from the first element of the region on to which the loops take the point, as a
+// layout without padding. False where there is none.
+static bool box_of_loops(const Filling *filling, Expr *const *point, WrittenPart *part) {
   Context *context = filling->context;
   int count = filling->loops.count, rank = filling->region->buffer->rank;
   Expr **vars = arena_array(&context->arena, Expr *, count + 1);
   Expr **indices = arena_array(&context->arena, Expr *, rank + 1);
-  int64_t extent, *extents = arena_array(&context->arena, int64_t, count + 1);
+  int64_t *extents = arena_array(&context->arena, int64_t, count + 1);
   for (int i = 0; i < count; i++) {
     const VarRange *loop = &filling->loops.items[i];
     if (!expr_is_int(loop->min, 0) || !expr_as_int(loop->extent, &extents[i]) || extents[i] < 1)
@@ -207,12 +218,15 @@ static bool is_onto(const Filling *filling, Expr *const *point) {
   const Layout *layout = map ? layout_static(context, map, extents, (SourcePos){0}) : NULL;
   diag_forget(context, diags, errors); // a map that is no layout is not proved to be onto
   LayoutInverse inverse;
-  bool onto = layout && layout_inverse(context, layout, &inverse).verdict == VERDICT_YES &&
-              !inverse.padding;
-  for (int d = 0; onto && d < rank; d++)
-    onto =
-        expr_as_int(filling->region->extent[d], &extent) && extent == layout->physical_extents[d];
-  return onto;
+  if (!layout || layout_inverse(context, layout, &inverse).verdict != VERDICT_YES ||
+      inverse.padding)
+    return false;
+  for (int d = 0; d < rank; d++) {
+    part->steps[d] = 1;
+    part->box.min[d] = filling->region->min[d];
+    part->box.extent[d] = expr_int(context, point[d]->type, layout->physical_extents[d]);
+  }
+  return true;
 }
 
 static bool has_iterations(const Filling *filling, const VarRange *loop) {
@@ -307,11 +321,7 @@ static void add_store(Filling *filling, const Stmt *s) {
   Expr **point = store.point;
   bool all = !store.conditions.count;
   if (!cut_loops(filling, &store)) return;
-  if (!part_of(filling, &store, &part)) {
-    if (!all || !is_onto(filling, point)) return;
-    part.box = *filling->region;
-    for (int d = 0; d < rank; d++) part.steps[d] = 1;
-  }
+  if (!part_of(filling, &store, &part) && !(all && box_of_loops(filling, point, &part))) return;
   array_push(arena, &filling->parts, part);
 }
 
@@ -470,10 +480,19 @@ static bool parts_cover(Filling *filling, int from) {
 
 static void fill(Filling *filling, Stmt *s);
 
+// A loop of one iteration is no loop: its variable has a value.
 static void fill_by_loop(Filling *filling, Stmt *s) {
-  array_push(&filling->context->arena, &filling->loops, loop_range(s));
+  Context *context = filling->context;
+  VarRange loop = loop_range(s);
+  loop.min = substitute_expr(context, loop.min, &filling->values);
+  loop.extent = substitute_expr(context, loop.extent, &filling->values);
+  bool once = expr_is_int(loop.extent, 1);
+  if (once)
+    map_put(&filling->values, loop.var, loop.min);
+  else
+    array_push(&context->arena, &filling->loops, loop);
   fill(filling, s->as.loop.body);
-  filling->loops.count--;
+  if (!once) filling->loops.count--;
 }
 
 static bool same_store(const Stmt *a, const Stmt *b) {

@@ -63,3 +63,46 @@ def under_a_condition(A: T.Buffer((13,), "float32"), C: T.Buffer((13,), "float32
             if A[i] > T.float32(0):
                 E[0] = A[i]
             C[i] = E[0]
+
+
+@T.prim_func
+def left_out_in_some(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+    E = T.alloc_buffer((8,))
+    for o, i in T.grid(8, 8):
+        with T.block("E"):
+            vo, vi = T.axis.remap("SS", [o, i])
+            T.where(i + o < 10)
+            E[vi] = A[vo, vi]
+        with T.block("C"):
+            vo, vi = T.axis.remap("SS", [o, i])
+            C[vo, vi] = E[vi]
+
+
+@T.prim_func
+def not_all_between(A: T.Buffer((8, 4), "float32"), C: T.Buffer((8, 8), "float32")):
+    E = T.alloc_buffer((8,))
+    for o in range(8):
+        for i in range(4):
+            with T.block("E"):
+                vo, vi = T.axis.remap("SS", [o, i])
+                E[(vi * 2 + vo) % 8] = A[vo, vi]
+        for i in range(8):
+            with T.block("C"):
+                vo, vi = T.axis.remap("SS", [o, i])
+                C[vo, vi] = E[vi]
+
+
+@T.prim_func
+def last_tile(A: T.Buffer((13,), "float32"), C: T.Buffer((13,), "float32")):
+    E = T.alloc_buffer((13,))
+    for o in range(4):
+        with T.block("copy"):
+            vo = T.axis.spatial(4, o)
+            for i in range(4):
+                if vo * 4 + i < 13:
+                    E[vo * 4 + i] = A[vo * 4 + i]
+        for i in range(4):
+            with T.block("reversed"):
+                vo, vi = T.axis.remap("SS", [o, i])
+                T.where(o * 4 + i < 13)
+                C[vo * 4 + vi] = E[vo * 4 + T.min(3, 12 - vo * 4) - vi]
