@@ -63,7 +63,7 @@ def compiled_library(folder):
                          "scripts/install.sh installs all packages that a build needs (Debian)")
     options = ["-Dpython_package=true", "-Ddebug=false", "-Doptimization=2", "-Db_ndebug=true",
                "-Dverify=off", "-Dwerror=false", "-Donnx=enabled", "-Dllvm=enabled", "-Disl=enabled",
-               "-Dpthreadpool=enabled", "-Dnpz=disabled", "-Dtests=disabled"]
+               "-Dnpz=disabled", "-Dtests=disabled"]
     library = f"libpleat.so.{version()}"
     steps = [["meson", "setup", str(folder), str(sources()), *options,
               *shlex.split(os.environ.get("PLEAT_MESON", ""))],

@@ -14,7 +14,7 @@ fi
 
 packages="
   gcc g++ libc6-dev make meson ninja-build pkg-config cmake
-  libjansson-dev libxxhash-dev libminizip-dev libpthreadpool-dev libisl-dev
+  libjansson-dev libxxhash-dev libminizip-dev libisl-dev
   nanopb libnanopb-dev protobuf-compiler libonnx-dev
   llvm-19-dev clang-19 libclang-rt-19-dev
   libcmocka-dev coinor-cbc libonnx-testdata python3 python3-venv mandoc zsh

@@ -52,7 +52,7 @@ typedef struct HostMachine {
   // Cycles of a core for which another thread must have work, so that it is worth starting: for
   // handing it over, and for waiting until it is done. 0: any iteration is worth it. Two threads of
   // a Zen 5 take 2,000 to 4,000 cycles when nothing else runs, and 15,000 and more beside other
-  // programs [measured: empty loops on pthreadpool].
+  // programs [measured: empty loops].
   int64_t region_cycles;
 } HostMachine;
 

@@ -12,7 +12,6 @@ static const struct {
     {"llvm", PLEAT_HAVE_LLVM, "native code in the process, .o, .so, .ll and .s"},
     {"npz", PLEAT_HAVE_NPZ, "reading and writing .npz"},
     {"onnx", PLEAT_HAVE_ONNX, "reading ONNX models"},
-    {"pthreadpool", PLEAT_HAVE_PTHREADPOOL, "the thread pool (without it: a plain one)"},
     {"verify", PLEAT_VERIFY_EACH, "answers about layouts and promises of passes are checked"},
 };
 

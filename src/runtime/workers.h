@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares the threads of a thread pool, of which there are two implementations: one on
-// pthreadpool, and one for where that is missing.
+// Declares the threads of a thread pool.
 #ifndef PLEAT_RUNTIME_WORKERS_H
 #define PLEAT_RUNTIME_WORKERS_H
 
