@@ -42,6 +42,7 @@ typedef struct AxisLetters {
   StageGraph *graph;
   StageAxes *stages; // by stage->index
   char **letters;    // by tensor->index: one for each axis; 0: none so far
+  uint8_t *missing;  // by tensor->index: the number of axes without a letter
   bool *known;       // by tensor->index: depends on constants alone
   PtrArray queue;    // StageAxes whose tensors have new letters
 } AxisLetters;
@@ -359,6 +360,7 @@ static void give(AxisLetters *l, const StageTensor *tensor, const char *letters)
   for (int d = 0; d < tensor->buffer->rank; d++) {
     if (own[d] || !letters[d]) continue;
     own[d] = letters[d];
+    l->missing[tensor->index]--;
     changed = true;
   }
   if (!changed) return;
@@ -460,7 +462,7 @@ static char common_letter(const StageAxes *s, AxisSet axes, const char *at) {
 static void pass_to(AxisLetters *l, const StageAxes *s, const TensorAccess *access,
                     const char *at) {
   const Buffer *buffer = access->tensor->buffer;
-  char *letters = arena_array(l->arena, char, buffer->rank);
+  char letters[TE_MAX_RANK];
   for (int d = 0; d < buffer->rank; d++) {
     letters[d] = common_letter(s, access->uses[d], at);
     if (is_unit(access, d))
@@ -472,8 +474,15 @@ static void pass_to(AxisLetters *l, const StageAxes *s, const TensorAccess *acce
   give(l, access->tensor, letters);
 }
 
+static bool has_all_letters(const AxisLetters *l, const StageAxes *s) {
+  for (int i = 0; i < s->accesses.count; i++)
+    if (l->missing[s->accesses.items[i].tensor->index]) return false;
+  return true;
+}
+
 static void pass_on(AxisLetters *l, const StageAxes *s) {
   char at[MAX_STAGE_AXES] = {0};
+  if (has_all_letters(l, s)) return;
   if (s->has_roles) memcpy(at, s->roles, (size_t)axis_count(s));
   if (!letters_of_axes(l, s, at)) return;
   if (s->kind == STAGE_PRODUCT) pass_channels(s, at);
@@ -520,6 +529,7 @@ static void read_stages(AxisLetters *l) {
   const StageGraph *g = l->graph;
   for (int i = 0; i < g->tensors.count; i++) {
     l->letters[i] = arena_array(l->arena, char, g->tensors.items[i]->buffer->rank);
+    l->missing[i] = (uint8_t)g->tensors.items[i]->buffer->rank;
     l->known[i] = g->tensors.items[i]->data != NULL;
   }
   for (int i = 0; i < g->stages.count; i++) {
@@ -548,6 +558,7 @@ void stage_graph_letter_axes(StageGraph *g) {
                    g,
                    arena_array(arena, StageAxes, g->stages.count),
                    arena_array(arena, char *, g->tensors.count),
+                   arena_array(arena, uint8_t, g->tensors.count),
                    arena_array(arena, bool, g->tensors.count),
                    {0}};
   read_stages(&l);

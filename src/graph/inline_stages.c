@@ -79,12 +79,24 @@ static bool expr_searches(Expr *e) {
   return found;
 }
 
-// True when reading through the view costs divisions, or loads of indices.
-static bool view_searches(StageGraph *s, const Stage *view) {
+static bool simplified_searches(StageGraph *s, const Stage *view) {
   const Expr *load = stage_simplify(s->context, view->te, view->te->value);
   for (int i = 0; i < load->count; i++)
     if (expr_searches(load->args[i])) return true;
   return false;
+}
+
+// True when reading through the view costs divisions, or loads of indices. Views with the same axes
+// and indices are looked at once.
+static bool view_searches(StageGraph *s, const Stage *view) {
+  const Expr *load = view->te->value;
+  WordKey *key = &s->view_key;
+  key->count = 0;
+  word_key_add(key, map_key(view->te->axes));
+  for (int i = 0; i < load->count; i++) word_key_add(key, map_key(load->args[i]));
+  void **known = map_place(&s->searching_views, key);
+  if (!*known) *known = (void *)(uintptr_t)(1 + simplified_searches(s, view));
+  return (uintptr_t)*known == 2;
 }
 
 static bool enter_load(Visitor *visitor, Expr *e) {

@@ -191,6 +191,8 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
   s->stage_pool = object_pool_new(&context->arena, Stage);
   s->tensor_pool = object_pool_new(&context->arena, StageTensor);
   s->by_buffer = map_for(&context->arena, graph->nodes.count);
+  s->searching_views = map_new(&context->arena);
+  s->view_key = word_key_new(&context->arena);
   Te *te = te_new(context);
   Building b = {s, te, shared_definitions_new(te), map_for(&context->arena, graph->nodes.count)};
   for (int i = 0; i < graph->param_count; i++) {

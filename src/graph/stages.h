@@ -97,6 +97,8 @@ typedef struct StageGraph {
   unsigned decided;         // those that were made somewhere
   bool arithmetic;          // DECISION_ARITHMETIC makes a difference
   Map by_buffer;            // Buffer* -> StageTensor*
+  Map searching_views;      // by WordKey, see inline_stages.c
+  WordKey view_key;         // of the view that is looked for
   ObjectPool stage_pool, tensor_pool;
 } StageGraph;
 

@@ -147,18 +147,17 @@ static double values_of_axis(const Layout *layout, int k, double extent, UsedVal
   return layout ? values_along(layout->map->outputs[k], extent, used) : used->of[k];
 }
 
-// Do these elements outnumber the lines of the sets that they share?
-static bool shares_sets(const GapSearch *s, const StageTensor *tensor, const Layout *layout,
-                        const MemoryAxes *axes, UsedValues used) {
+// Do elements with so many values of each axis outnumber the lines of the sets that they share?
+static bool shares_sets(const GapSearch *s, const StageTensor *tensor, const MemoryAxes *axes,
+                        const double *values) {
   const HostMachine *machine = s->plan->machine;
   int64_t period = cost_model_of(machine)->set_bytes, step = period;
   int64_t bytes = dtype_bytes(tensor->buffer->type);
   double count = 1;
   for (int k = axes->count - 1; k >= 0; k--) {
-    double values = values_of_axis(layout, k, (double)MAX_OF(axes->extents[k], 1), &used);
-    if (values <= 1 || axes->strides[k] * bytes < machine->line_bytes) continue;
+    if (values[k] <= 1 || axes->strides[k] * bytes < machine->line_bytes) continue;
     step = gcd_of(axes->strides[k] * bytes, step);
-    count *= values;
+    count *= values[k];
   }
   int64_t sets = period / MAX_OF(step, machine->line_bytes);
   return count > (double)(sets * MAX_OF(machine->l1_ways, 1));
@@ -176,7 +175,10 @@ static bool stage_crowds(const GapSearch *s, const Stage *stage, const StageTens
   else
     use_read_values(te, &loads, tensor->buffer, &used);
   arena_reset(&s->plan->context->scratch, mark);
-  return shares_sets(s, tensor, layout, axes, used);
+  double values[PLAN_MAX_PHYSICAL];
+  for (int k = axes->count - 1; k >= 0; k--)
+    values[k] = values_of_axis(layout, k, (double)MAX_OF(axes->extents[k], 1), &used);
+  return shares_sets(s, tensor, axes, values);
 }
 
 // ---- Kernels
@@ -204,6 +206,21 @@ static bool may_have_gaps(const GapSearch *s, const StageTensor *tensor, const M
   return false;
 }
 
+// Can there be so many elements that they share too few sets, whatever kernels use? There are no
+// more than the tensor has, and no fewer sets than those that the elements of one axis reach.
+static bool may_share_sets(const GapSearch *s, const StageTensor *tensor, const MemoryAxes *axes) {
+  const HostMachine *machine = s->plan->machine;
+  int64_t period = cost_model_of(machine)->set_bytes, step = machine->line_bytes;
+  int64_t bytes = dtype_bytes(tensor->buffer->type);
+  double count = 1;
+  for (int k = 0; k < axes->count; k++) {
+    if (axes->extents[k] <= 1 || axes->strides[k] * bytes < machine->line_bytes) continue;
+    step = MAX_OF(step, gcd_of(axes->strides[k] * bytes, period));
+    count *= (double)axes->extents[k];
+  }
+  return count > (double)(period / step * MAX_OF(machine->l1_ways, 1));
+}
+
 static void look_at_kernel(GapSearch *s, const PlanKernel *kernel) {
   bool takes = takes_gaps(kernel), reduces = has_reduction(kernel);
   for (int i = 0; i < kernel->params.count; i++) {
@@ -211,8 +228,8 @@ static void look_at_kernel(GapSearch *s, const PlanKernel *kernel) {
     const Layout *layout = kernel->layouts[i].layout;
     MemoryAxes axes;
     if (!memory_axes(tensor, layout, &axes) || !may_have_gaps(s, tensor, &axes)) continue;
-    bool crowded = false;
-    for (int k = 0; k < kernel->stage_count && takes; k++)
+    bool crowded = false, may = takes && may_share_sets(s, tensor, &axes);
+    for (int k = 0; k < kernel->stage_count && may; k++)
       crowded |= stage_crowds(s, kernel->stages[k], tensor, layout, &axes);
     if (!takes || (!reduces && !crowded)) s->dense[tensor->index] = true;
     s->crowded[tensor->index] |= crowded;

@@ -29,9 +29,11 @@ int64_t planner_cost_of(const Planner *p, const int *choice) {
 
 typedef struct Greedy {
   const Planner *planner;
-  int *choice;                         // by stage->index
-  bool *decided;                       // by stage->index
-  double deliveries[PLAN_MAX_LAYOUTS]; // of the stage that is decided, by its output; NAN: unknown
+  int *choice;   // by stage->index
+  bool *decided; // by stage->index
+  // These are those of the stage that is decided:
+  double deliveries[PLAN_MAX_LAYOUTS]; // by its output; NAN: unknown
+  bool has_fused_user;                 // is a user fused with it that is already decided?
 } Greedy;
 
 // The cost of delivering what the producers that are already decided write to the stage, or
@@ -92,8 +94,7 @@ static double delivery_cost(Greedy *g, const Stage *stage, int output) {
 // The same, plus the cost of separating a fused user that reads another layout.
 static double writing_cost(Greedy *g, const Stage *stage, const StageChoice *c) {
   const Planner *p = g->planner;
-  const StageTensor *tensor = stage->output;
-  const Stage *user = separated_user(g, tensor, c);
+  const Stage *user = g->has_fused_user ? separated_user(g, stage->output, c) : NULL;
   double separation = user ? p->choices[user->index].items[separated_choice(g, user)].cost -
                                  planner_chosen(p, g->choice, user)->cost
                            : 0;
@@ -160,6 +161,16 @@ static double other_cost(const Greedy *g, const Stage *stage, const StageChoice 
   return least;
 }
 
+// Is a user that is already decided fused with the tensor's producer?
+static bool has_fused_user(const Greedy *g, const StageTensor *tensor) {
+  for (int i = 0; i < tensor->users.count; i++) {
+    const Stage *user = tensor->users.items[i];
+    int fused = g->decided[user->index] ? planner_chosen(g->planner, g->choice, user)->fused : -1;
+    if (fused >= 0 && user->reads.items[fused] == tensor) return true;
+  }
+  return false;
+}
+
 // Separates the user that the stage can no longer be fused with, the user of that one, and so on.
 static void separate_users(Greedy *g, const Stage *stage) {
   for (const Stage *user; stage; stage = user) {
@@ -175,6 +186,7 @@ static bool decide(Greedy *g, const Stage *stage) {
   bool found = false;
   int layouts = g->planner->candidates[stage->output->index].count;
   for (int i = 0; i < layouts; i++) g->deliveries[i] = NAN;
+  g->has_fused_user = has_fused_user(g, stage->output);
   for (int i = 0; i < choices->count; i++) {
     const StageChoice *c = &choices->items[i];
     if (!may_decide(g, stage, c) || (g->planner->tuned && !fits_records(g, stage, c))) continue;
@@ -188,7 +200,7 @@ static bool decide(Greedy *g, const Stage *stage) {
   if (!found && g->planner->tuned) return false;
   if (!found) bug(g->planner->context, "'%s' has no choice", stage->te->name);
   g->decided[stage->index] = true;
-  separate_users(g, stage);
+  if (g->has_fused_user) separate_users(g, stage);
   return true;
 }
 
