@@ -403,14 +403,18 @@ static bool group_choices(Planner *p, const Stage *stage) {
 
 // ---- Stages without a reduction
 
-// The candidate of the tensor that is walked as the stage's output is in candidate `output`;
-// READ_ANY when there is none.
-static int matching_read(const Planner *p, const Stage *stage, int read, int output) {
+// The first candidate of the tensor, from number `first` on, that is walked as the stage's output
+// is in candidate `output`; READ_ANY when there is none. Several are where blocks are padded.
+static int match_from(const Planner *p, const Stage *stage, int read, int output, int first) {
   const StageTensor *tensor = stage->reads.items[read];
   if (tensor->data) return READ_PACKED;
-  for (int i = 0; i < p->candidates[tensor->index].count; i++)
+  for (int i = first; i < p->candidates[tensor->index].count; i++)
     if (planner_walks_alike(p, stage, read, i, output)) return i;
   return READ_ANY;
+}
+
+static int matching_read(const Planner *p, const Stage *stage, int read, int output) {
+  return match_from(p, stage, read, output, 0);
 }
 
 // Does the constraint demand a read in another layout than the output's walk needs?
@@ -421,11 +425,13 @@ static bool is_read_otherwise(const Planner *p, const Stage *stage, const StageC
 }
 
 // Sets the layouts of the reads to those that the output's walk needs, and which of them may be
-// gathered. Returns the cycles for gathering those that the constraints demand in another layout.
+// gathered; a fused choice has that of the fused tensor. Returns the cycles for gathering those
+// that the constraints demand in another layout.
 static double set_reads(const Planner *p, const Stage *stage, StageChoice *choice) {
   double cycles = 0;
   for (int i = 0; i < stage->reads.count; i++) {
-    int only = only_candidate(p, stage, i), match = matching_read(p, stage, i, choice->output);
+    int only = only_candidate(p, stage, i), match = choice->reads[i];
+    if (i != choice->fused) match = matching_read(p, stage, i, choice->output);
     choice->reads[i] = match;
     if (is_read_otherwise(p, stage, choice, i))
       cycles += planner_gather_cost(p, stage, i, only, choice->output);
@@ -467,15 +473,6 @@ static BitSet different_hosts(const Planner *p, const StageChoices *hosts, int w
   }
   arena_reset(&p->context->scratch, mark);
   return different;
-}
-
-// Can the stage be fused with the producer of a tensor when it writes candidate `output`? The cost
-// of a fused kernel is computed for the layout that the producer writes, so that layout has to be
-// walked as the output is.
-static bool can_fuse_as(const Planner *p, const Stage *stage, int read, int output) {
-  const StageTensor *tensor = stage->reads.items[read];
-  int only = only_candidate(p, stage, read), match = matching_read(p, stage, read, output);
-  return !planner_fusion_blocker(p, stage, tensor) && match >= 0 && (only < 0 || only == match);
 }
 
 // The block of candidate `output` that a part of the output cuts at index *at; 0: none.
@@ -544,6 +541,7 @@ static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted,
   wanted.reads = choice->reads;
   wanted.gathers = choice->gathers;
   *choice = wanted;
+  if (host) choice->reads[choice->fused] = host->output;
   double gathering = set_reads(p, stage, choice);
   planner_set_elementwise_cost(p, stage, choice, host);
   if (!host) choice->saved = padding_saved(p, stage, choice);
@@ -551,14 +549,13 @@ static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted,
   demand_reads(p, stage, choice);
 }
 
-// Adds the choices in which the stage is fused with the producer of a tensor. Gathering the others
-// costs as when it runs by itself.
-static void add_fused(Planner *p, const Stage *stage, int output, int fused, bool through,
-                      const double *saved) {
+// Adds the choices in which the stage is fused with the producer of a tensor, which writes
+// candidate `written`. Gathering the other tensors costs as when the stage runs by itself.
+static void add_hosts(Planner *p, const Stage *stage, int output, int fused, int written,
+                      bool through, const double *saved) {
   const StageTensor *tensor = stage->reads.items[fused];
   const StageChoices *hosts = &p->choices[tensor->producer->index];
   bool in_place = planner_is_in_place(p, stage, fused);
-  int written = matching_read(p, stage, fused, output);
   BitSet different = different_hosts(p, hosts, written);
   for (int i = 0; i < hosts->count; i++) {
     const StageChoice *host = &hosts->items[i];
@@ -573,6 +570,18 @@ static void add_fused(Planner *p, const Stage *stage, int output, int fused, boo
                                     .elementwise = host->elementwise},
                       host);
   }
+}
+
+// Adds all choices in which the stage is fused with the producer of a tensor and writes candidate
+// `output`. The cost of a fused kernel is computed for the layout that the producer writes, so that
+// layout has to be walked as the output is.
+static void add_fused(Planner *p, const Stage *stage, int output, int fused, bool through,
+                      const double *saved) {
+  int only = only_candidate(p, stage, fused);
+  if (planner_fusion_blocker(p, stage, stage->reads.items[fused])) return;
+  for (int written = matching_read(p, stage, fused, output); written >= 0;
+       written = match_from(p, stage, fused, output, written + 1))
+    if (only < 0 || only == written) add_hosts(p, stage, output, fused, written, through, saved);
 }
 
 // Adds the choice in which the stage runs by itself. Returns what gathering saves then.
@@ -618,7 +627,7 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
     if (block) continue;
     const double *saved = add_alone(p, stage, output);
     for (int fused = 0; fused < stage->reads.count; fused++)
-      if (can_fuse_as(p, stage, fused, output)) add_fused(p, stage, output, fused, through, saved);
+      add_fused(p, stage, output, fused, through, saved);
     add_in_place(p, stage, output, saved);
   }
   return true;
