@@ -8,11 +8,13 @@
 // The pieces that a thread has left are one word with the number of their loop, so a worker that
 // comes late cannot take a piece of a later loop for one of its own. Workers spin while they wait,
 // since the next loop of a model comes within microseconds, and sleep after a while. One that finds
-// that it was put aside while it waited sleeps sooner for some time: a thread that has slept soon
-// gets a processor, and one that has used up its time does not.
+// that it was put aside while it waited sleeps sooner for some time, and gives its processor away
+// between loops: a thread that has slept soon gets a processor, and one that has used up its time
+// loses it within a piece.
 #include "runtime/workers.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,7 @@ enum {
   CROWDED_IDLE_NS = 5000, // the same where it was put aside a while ago
   AWAY_NS = 300000,       // between two looks at the clock: it was put aside
   CROWDED_NS = 100000000, // how long that is remembered
+  TURN_NS = 1500000,      // that a worker then keeps a processor, less than the system allows
   LEAST_WAIT_NS = 100000, // that the caller waits for the last pieces before it sleeps
   MOST_WORKERS = 4096,    // whose pieces have numbers of PIECE_BITS
 };
@@ -37,8 +40,9 @@ typedef struct Share {
 typedef struct Worker {
   Workers *workers;
   pthread_t thread;
-  int number; // of its share; the caller has share 0
-  int64_t crowded_until_ns;
+  int number;               // of its share; the caller has share 0
+  int64_t since_ns;         // when others last had its processor, as far as it knows
+  int64_t crowded_until_ns; // it was put aside a while ago
 } Worker;
 
 struct Workers {
@@ -120,6 +124,12 @@ static bool has_news(Workers *workers, unsigned seen) {
   return atomic_load_explicit(&workers->news, memory_order_acquire) != seen;
 }
 
+static void note_absence(Worker *worker, int64_t before, int64_t now) {
+  if (now - before <= AWAY_NS) return;
+  worker->since_ns = now;
+  worker->crowded_until_ns = now + CROWDED_NS;
+}
+
 // Waits for a loop without sleeping; false when none came in time.
 static bool watch_for_news(Worker *worker, unsigned seen) {
   int64_t start = clock_now_ns(), before = start;
@@ -129,7 +139,7 @@ static bool watch_for_news(Worker *worker, unsigned seen) {
       breathe();
     }
     int64_t now = clock_now_ns();
-    if (now - before > AWAY_NS) worker->crowded_until_ns = now + CROWDED_NS;
+    note_absence(worker, before, now);
     before = now;
     if (now - start > (now < worker->crowded_until_ns ? CROWDED_IDLE_NS : IDLE_NS)) return false;
   }
@@ -145,6 +155,15 @@ static void wait_for_news(Worker *worker, unsigned seen) {
   pthread_mutex_unlock(&workers->mutex);
 }
 
+// Lets other programs run between two loops, before the system does so within a piece.
+static void give_way(Worker *worker) {
+  int64_t now = clock_now_ns();
+  if (now >= worker->crowded_until_ns || now - worker->since_ns < TURN_NS) return;
+  sched_yield();
+  worker->since_ns = clock_now_ns();
+  note_absence(worker, now, worker->since_ns);
+}
+
 static void *work(void *arg) {
   Worker *worker = arg;
   Workers *workers = worker->workers;
@@ -154,6 +173,7 @@ static void *work(void *arg) {
     if (atomic_load(&workers->stop)) return NULL;
     seen = atomic_load(&workers->news);
     run_pieces(workers, worker->number);
+    give_way(worker);
   }
 }
 
