@@ -588,6 +588,10 @@ def test_stated_elements():
     sch = tir.Schedule(matmul)
     sch.annotate_buffer_access("relu", 0, "read", lambda i, j: (i, (j, j + 1)))
     assert "T.reads(product[vi, vj])" in sch.func.script()
+    names, again = {"s_tir": pleat.s_tir}, tir.Schedule(matmul)
+    exec(str(sch.trace), names)  # has one list of all begins and ends
+    names["apply_trace"](again)
+    assert str(again.trace) == str(sch.trace) and again.mod.script() == sch.mod.script()
 
 
 def test_nodes_of_references():

@@ -412,10 +412,13 @@ class Schedule:
 
     def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
         """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis,
-        its begin and end. It is refused where the region is not proved to cover what the block
-        accesses."""
+        its begin and end, also as one list, or an element that stands for itself alone. It is refused
+        where the region is not proved to cover what the block accesses."""
         if callable(gen_new_ranges) and not isinstance(gen_new_ranges, IndexMap):
-            ranges = _flat_ranges(gen_new_ranges)
+            block = self.get_sblock(block) if isinstance(block, str) else block
+            node = self.get(block)
+            regions = {"read": node.reads, "write": node.writes}.get(buffer_type, ())[buffer_index:]
+            ranges = _flat_ranges(gen_new_ranges, len(regions[0].buffer.shape) if regions else 0)
         else:
             ranges = gen_new_ranges
         return self._apply("annotate_buffer_access", (block, buffer_index, buffer_type, ranges), {})
@@ -696,10 +699,14 @@ def _caller():
     return frame
 
 
-def _flat_ranges(function):
-    """The function with the begins and ends as one list; an element stands for itself alone."""
+def _flat_ranges(function, rank):
+    """The function with the begins and ends of a buffer's axes as one list; an element stands for itself
+    alone."""
     def flat(*axes):
-        return [end for part in function(*axes)
+        parts = list(function(*axes))
+        if rank and len(parts) == 2 * rank and not any(isinstance(part, (list, tuple)) for part in parts):
+            return parts
+        return [end for part in parts
                 for end in (part if isinstance(part, (list, tuple)) else (part, part + 1))]
     flat.__signature__ = inspect.signature(function)
     return flat
