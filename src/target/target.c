@@ -128,7 +128,8 @@ const TargetRow target_table[] = {
      .load_add = target_keep_add,
      .load_finish = cuda_load_finish,
      .is_present = cuda_is_present,
-     .keeps_kernels = true},
+     .keeps_kernels = true,
+     .write_programs = cuda_write_programs},
     {.name = NULL},
 };
 

@@ -296,7 +296,7 @@ def wheel_environment():
 def test_nvrtc_compiles_the_swizzled_kernel(tmp_path):
     text = ptx(tmp_path, pleat.IRModule({"swizzled": swizzled}).script())
     assert "bar.sync" in text and "xor.b32" in text and ".shared .align 64 .b8" in text
-    assert text.startswith("// kernels: CUDA C++") and "// swizzled: blocks (1, 1, 1) of threads (16, 16, 1)" in text
+    assert text.startswith("// swizzled: CUDA C++") and "// swizzled: blocks (1, 1, 1) of threads (16, 16, 1)" in text
 
 
 def test_nvrtc_compiles_vectors(tmp_path):

@@ -132,6 +132,8 @@ def test_accesses_out_of_bounds_are_reported(tmp_path):
     assert host.run([a, indices], [c]) == 0
 
 
-def test_kernels_alone(tmp_path):
-    command.pleat("compile", DIGITS, "--target", "opencl", "-o", tmp_path / "digits.cl")
-    assert "__kernel" in (tmp_path / "digits.cl").read_text()
+@pytest.mark.parametrize("target, ending, word", [("opencl", ".cl", "__kernel"), ("cuda", ".cu", "__global__")])
+def test_kernels_alone(tmp_path, target, ending, word):
+    path = (tmp_path / "digits").with_suffix(ending)
+    command.pleat("compile", DIGITS, "--target", target, "-o", path)
+    assert word in path.read_text()

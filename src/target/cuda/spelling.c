@@ -477,3 +477,9 @@ bool cuda_emit(Context *context, const TargetUnit *unit, const TargetOptions *op
   return device_emit(context, &cuda_dialect, unit, options, out, &text) &&
          nvrtc_compile(context, text_string(&text), 0, out);
 }
+
+bool cuda_write_programs(Context *context, const TargetProgram *programs, int count,
+                         const TargetProgramOptions *options, const char *path) {
+  (void)count; // one, without free sizes
+  return target_write_file(context, target_find("cuda"), &programs->unit, &options->target, path);
+}
