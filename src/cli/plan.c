@@ -195,19 +195,19 @@ static bool is_asked(const char *name, const char *asked) {
   return !strncmp(name, asked, size) && (!asked[size] || asked[size] == '=');
 }
 
-// The operator whose result has the name that --why gives; NULL: there is none.
-static const Node *asked_node(const View *v) {
+// The result of an operator that has the name that --why gives; NULL: there is none.
+static const Value *asked_value(const View *v) {
   const GraphFunc *graph = v->report.plan->stages->graph;
   const char *asked = v->options->model.asked;
   for (int i = 0; i < graph->nodes.count; i++) {
     const Node *node = graph->nodes.items[i];
     for (int k = 0; k < node->output_count; k++)
-      if (node->outputs[k] && is_asked(node->outputs[k]->name, asked)) return node;
+      if (node->outputs[k] && is_asked(node->outputs[k]->name, asked)) return node->outputs[k];
   }
   return NULL;
 }
 
-static bool depends_on_inputs(const View *v, const Node *node) {
+static bool depends_on_inputs(const View *v, const Value *value) {
   const GraphFunc *graph = v->report.plan->stages->graph;
   Map depend = map_new(&v->cli->context->arena);
   for (int i = 0; i < graph->param_count; i++) map_put(&depend, graph->params[i], graph->params[i]);
@@ -219,7 +219,7 @@ static bool depends_on_inputs(const View *v, const Node *node) {
     for (int k = 0; depends && k < other->output_count; k++)
       if (other->outputs[k]) map_put(&depend, other->outputs[k], other);
   }
-  return map_contains(&depend, node->outputs[0]);
+  return map_contains(&depend, value);
 }
 
 static bool only_moves(Context *context, const Node *node) {
@@ -227,11 +227,12 @@ static bool only_moves(Context *context, const Node *node) {
   Te *te = te_new(context);
   Buffer *input = te_input(te, x->name, x->type, x->shape, x->rank);
   return node->kind == NODE_OP && node->input_count == 1 && op_define(context, te, node, &input) &&
-         move_of_stages(context, te);
+         stages_only_move(te);
 }
 
-static const char *why_no_tensor(const View *v, const Node *node) {
-  if (!depends_on_inputs(v, node))
+static const char *why_no_tensor(const View *v, const Value *value) {
+  const Node *node = value->producer;
+  if (!depends_on_inputs(v, value))
     return "it is computed while compiling, and costs nothing at run time";
   if (!only_moves(v->cli->context, node))
     return "it is never in memory: its reader is computed together with it";
@@ -245,17 +246,18 @@ static int no_such_tensor(const View *v) {
   const StageGraph *stages = v->report.plan->stages;
   Context *context = v->cli->context;
   const char *asked = v->options->model.asked;
-  const Node *node = asked_node(v);
+  const Value *value = asked_value(v);
+  const Node *node = value ? value->producer : NULL;
   Array(const char *) names = {0};
   for (int i = 0; i < stages->tensors.count; i++)
     array_push(&context->arena, &names, plan_tensor_name(stages->tensors.items[i]));
   const char *nearest = suggestion_of(&context->arena, asked, names.items, names.count);
   if (node && node->input_count && node->inputs[0]) {
-    const char *why = why_no_tensor(v, node);
+    const char *why = why_no_tensor(v, value);
     if (v->cli->json)
-      return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "--why %s: %s", asked, why),
+      return diag_error_as(context, DIAG_OPTION, (SourcePos){0}, "--why %s: %s", value->name, why),
              STATUS_BAD;
-    printf("%s  %s\n  %s\n", asked, value_type_text(context, node->outputs[0]), why);
+    printf("%s  %s\n  %s\n", value->name, value_type_text(context, value), why);
     return STATUS_DONE;
   }
   diag_error_as(context, DIAG_OPTION, (SourcePos){0},

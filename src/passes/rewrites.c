@@ -91,6 +91,12 @@ const TeStage *move_of_stages(Context *context, const Te *te) {
   return load_of_move(move) && move->output == te->outputs.items[0] ? move : NULL;
 }
 
+bool stages_only_move(const Te *te) {
+  for (int i = 0; i < te->stages.count; i++)
+    if (!load_of_move(te->stages.items[i])) return false;
+  return te->stages.count > 0;
+}
+
 // The stage that the node is, which moves elements of the tensor `*input`. NULL: it is none.
 static const TeStage *only_move(Context *context, const Node *node, Buffer **input) {
   const Value *x = node->inputs[0];

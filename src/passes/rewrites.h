@@ -23,6 +23,8 @@ bool layout_changes_nothing(Context *context, const Layout *layout); // the iden
 // elements of the one before it, or chooses between such an element and another value. NULL where a
 // stage does something else.
 const TeStage *move_of_stages(Context *context, const Te *te);
+// Does each stage do no more than that? There may be several results.
+bool stages_only_move(const Te *te);
 
 // The memory of its tensors that a layout_transform states: each number is that of the first axis
 // of a group, which is flattened to one axis of memory. Tensors between nodes are flat whatever it
