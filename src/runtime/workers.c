@@ -121,7 +121,7 @@ static int run_pieces(Workers *workers, int self) {
 // ---- Workers
 
 static bool has_news(Workers *workers, unsigned seen) {
-  return atomic_load_explicit(&workers->news, memory_order_acquire) != seen;
+  return atomic_load(&workers->news) != seen;
 }
 
 static void note_absence(Worker *worker, int64_t before, int64_t now) {
