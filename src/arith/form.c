@@ -312,6 +312,12 @@ static Expr *int_of(Context *context, DType type, int64_t value) {
   return expr_int(context, type, value);
 }
 
+// The value in a wider type, of which a product is computed in that type: it may fit no other.
+static Expr *widened(Context *context, DType type, Expr *e) {
+  if (e->op != EXPR_MUL || type.bits <= e->type.bits) return expr_cast(context, type, e);
+  return expr_mul(context, widened(context, type, e->args[0]), widened(context, type, e->args[1]));
+}
+
 static Item write_digit(Analyzer *analyzer, DType type, const ArithDigit *digit) {
   Context *context = analyzer->context;
   Expr *e = digit->base;
@@ -327,7 +333,7 @@ static Item write_digit(Analyzer *analyzer, DType type, const ArithDigit *digit)
     Expr *factors[MOST_FACTORS];
     degree = product_factors(e, factors, MOST_FACTORS);
   }
-  return (Item){digit->coef, degree, expr_cast(context, type, e)};
+  return (Item){digit->coef, degree, widened(context, type, e)};
 }
 
 static Expr *write_product(Context *context, Expr *e, int64_t coef) {
@@ -369,7 +375,7 @@ static bool constants_fit(DType type, const Digits *digits) {
 
 Expr *form_expr(Analyzer *analyzer, const Form *f) {
   if (!f) return NULL;
-  if (form_is_unit(f)) return expr_cast(analyzer->context, f->type, f->terms[0].atom);
+  if (form_is_unit(f)) return widened(analyzer->context, f->type, f->terms[0].atom);
   const Digits *digits = form_digits(analyzer, f);
   if (!digits || !constants_fit(f->type, digits)) return NULL;
   Item *items = passing_array(analyzer, Item, digits->count);
