@@ -50,6 +50,7 @@ typedef struct Guarding {
   Map beyond;                  // buffers that are not proved to be inside of their memory
   Map wide;                    // variables of fewer than 32 bits to int32 ones of the same range
   SourcePos pos;
+  Expr *origin; // of the visited access (expr_origin), or NULL
   Buffer *faults;
   Map awaited; // the numbers of the guards, plus 1, whose faults end a loop
   int asserts; // that are checked at run time
@@ -105,7 +106,10 @@ static void assume_in(Guarding *g, Expr *condition, Stmt *s) {
 
 // ---- One access
 
+// An index that was widened is shown as it was written.
 static const char *access_text(Guarding *g, Buffer *buffer, Expr *const *indices, int rank) {
+  bool is_written = g->origin && g->origin->op == EXPR_LOAD && g->origin->as.buffer == buffer;
+  if (is_written) return script_expr_text(g->context, g->origin);
   return script_expr_text(g->context, expr_load(g->context, buffer, indices, rank));
 }
 
@@ -253,8 +257,10 @@ static Expr *element_bytes(Context *context, const Buffer *buffer) {
   return expr_int(context, DTYPE_INT64, buffer_element_bytes(buffer));
 }
 
-static void check_access(Guarding *g, Buffer *buffer, Expr *const *indices, int rank) {
+static void check_access(Guarding *g, Buffer *buffer, Expr *const *indices, int rank,
+                         Expr *origin) {
   Context *context = g->context;
+  g->origin = origin;
   const char *access = NULL;
   Expr **least = arena_array(&context->arena, Expr *, rank);
   Expr **largest = arena_array(&context->arena, Expr *, rank);
@@ -410,7 +416,7 @@ static void check_expr(Guarding *g, Expr *e) {
       check_expr(g, accessed_operand(e, i));
   }
   g->choices -= e->op == EXPR_SELECT;
-  if (e->op == EXPR_LOAD) check_access(g, e->as.buffer, e->args, e->count);
+  if (e->op == EXPR_LOAD) check_access(g, e->as.buffer, e->args, e->count, expr_origin(e));
   if (expr_may_divide_by_zero(e)) check_division(g, e);
   if (!g->scope.inner.count) map_put(&g->proved, e, e);
 }
@@ -747,7 +753,7 @@ static Stmt *guard_attr(Guarding *g, Stmt *s) {
 static Stmt *guard_store(Guarding *g, Stmt *s) {
   check_exprs(g, s->as.store.indices, s->as.store.rank);
   check_expr(g, s->as.store.value);
-  check_access(g, s->as.store.buffer, s->as.store.indices, s->as.store.rank);
+  check_access(g, s->as.store.buffer, s->as.store.indices, s->as.store.rank, s->as.store.origin);
   return s;
 }
 
@@ -809,7 +815,7 @@ static PrimFunc *with_faults(Guarding *g, PrimFunc *func, Stmt *body) {
 
 Verdict lower_accesses_are_inside(Context *context, PrimFunc *func) {
   static const char *const passes[] = {"lower_intrinsics", "split_lanes", "convert_blocks",
-                                       "simplify_loops", "guard_accesses"};
+                                       "simplify_loops", "widen_indices", "guard_accesses"};
   LowerOptions options = {.guards = true, .drop_result = true};
   if (lower_is_packed(func)) return VERDICT_UNDECIDED;
   PrimFunc *checked = lower_run_passes(context, func, passes, COUNT_OF(passes), &options);

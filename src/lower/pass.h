@@ -13,6 +13,7 @@ PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func);
 PrimFunc *lower_split_at_barriers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_collapse_parallel_loops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_compact_buffers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_widen_indices(LowerState *state, PrimFunc *func);
 PrimFunc *lower_guard_accesses(LowerState *state, PrimFunc *func);
 PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_conditions(LowerState *state, PrimFunc *func);
