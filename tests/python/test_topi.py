@@ -239,3 +239,14 @@ def test_partial_results_of_indices(find, lowest):
         found = np.zeros(4, "int32")
         pleat.build(sch.mod)(a, found)
         assert np.array_equal(found, getattr(np, find.__name__)(a, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+def test_means_of_integers(dtype):
+    """A sum of small integers, and their number, may not fit their type; a mean is cut towards 0."""
+    image = te.placeholder((1, 2, 16, 9), dtype, name="image")
+    function = te.create_prim_func([image, topi.nn.global_pool(image, "avg")])
+    data, mean = integers(100, 1, 2, 16, 9).astype(dtype), np.zeros((1, 2, 1, 1), dtype)
+    data[0, 1] = -abs(data[0, 1])
+    pleat.build(function, cache=False)(data, mean)
+    assert np.array_equal(mean, np.trunc(data.astype("int64").mean((2, 3), keepdims=True)))

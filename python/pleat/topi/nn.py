@@ -273,11 +273,17 @@ def pool2d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, 
         shape[k] = size
     over = [te.reduce_axis((0, t), f"rv{k}") for k, t in enumerate(kernel)]
 
+    bits = int("".join(c for c in data.dtype if c.isdigit()) or 8)
+    narrow = data.dtype.startswith(("int", "uint")) and bits < 32
+    sums = "int32" if narrow else data.dtype  # in which a sum of small integers does not wrap around
+
     def window(*ax):
         at = list(ax)
         for k, tap, s, d in zip(places, over, strides, dilation):
             at[k] = _scaled(ax[k], s, tap, d)
-        return (te.max if pool_type == "max" else te.sum)(padded(*at), axis=over)
+        if pool_type == "max":
+            return te.max(padded(*at), axis=over)
+        return te.sum(padded(*at).astype(sums) if narrow else padded(*at), axis=over)
     if pool_type == "max":
         return te.compute(shape, window, name="pool_max", tag="pool_max")
     total = te.compute(shape, window, name="pool_sum", tag="pool_sum")
@@ -296,9 +302,10 @@ def pool2d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, 
 
     def mean(*ax):
         number = count(*ax)
-        number = tir.const(number, data.dtype) if isinstance(number, int) else (
-            tir.max(number, 1).astype(data.dtype))
-        return total(*ax) / number
+        number = tir.const(number, sums) if isinstance(number, int) else tir.max(number, 1).astype(sums)
+        if "float" in data.dtype:
+            return total(*ax) / number
+        return tir.truncdiv(total(*ax), number).astype(data.dtype)
     return te.compute(shape, mean, name="pool_avg", tag="elemwise")
 
 
