@@ -39,8 +39,8 @@ static bool is_known_function(Str name) {
 }
 
 static bool is_own(Parser *parser, const LambdaScope *scope, Str name) {
-  return parser_find(parser, name) || is_parameter(scope, name) ||
-         map_contains(&parser->dialects, name) || name == parser->class_name ||
+  return parser_find(parser, name) || is_parameter(scope, name) || parser_is_alias(parser, name) ||
+         name == parser->class_name ||
          (!parser->scope && (!strcmp(name, "cls") || module_find(parser->module, name)));
 }
 

@@ -49,7 +49,7 @@ typedef struct EmittedNames {
 static void add_name(EmittedNames *a, const PyNode *node) {
   Parser *parser = a->parser;
   const Binding *binding = parser_find(parser, node->text);
-  bool is_dialect = map_contains(&parser->dialects, node->text);
+  bool is_dialect = parser_is_alias(parser, node->text);
   for (int i = 0; i < a->names.count; i++)
     if (a->names.items[i] == node->text) return;
   if (!binding && !is_dialect) return; // it is captured

@@ -10,7 +10,7 @@
 
 static void bind_new_names(Parser *parser, const PyNode *node) {
   bool is_new = node->kind == PY_NAME && !parser_find(parser, node->text) &&
-                !map_contains(&parser->dialects, node->text);
+                !parser_is_alias(parser, node->text);
   if (is_new)
     parser_bind_expr(parser, node->text, expr_var(parser->context, node->text, DTYPE_INT64));
   for (int i = 0; i < node->count; i++)

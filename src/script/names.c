@@ -38,6 +38,10 @@ void parser_name_dialects(Parser *parser, PyNode *node) {
   *node = (PyNode){.kind = PY_NAME, .pos = node->pos, .text = name};
 }
 
+bool parser_is_alias(const Parser *parser, Str name) {
+  return (uintptr_t)map_find(&parser->dialects, name) != DIALECT_NONE;
+}
+
 static Str dotted_rest(Parser *parser, const PyNode *node, Dialect dialect) {
   if (node->kind == PY_NAME)
     return (Dialect)(uintptr_t)map_find(&parser->dialects, node->text) == dialect ? "" : NULL;

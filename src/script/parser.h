@@ -92,6 +92,7 @@ Dialect parser_dialect(const char *dotted); // of a module with this name: "tvm.
 bool parser_find_domain(Parser *parser, BlockVar *var);
 // Makes each dialect that is reached by its module, such as S.tir or pleat.script.tir, one name.
 void parser_name_dialects(Parser *parser, PyNode *node);
+bool parser_is_alias(const Parser *parser, Str name); // of a dialect
 // The member of a dialect that `node` names, such as "axis.spatial" for T.axis.spatial; otherwise
 // NULL.
 Str parser_member(Parser *parser, const PyNode *node, Dialect dialect);

@@ -15,7 +15,9 @@ static void take_import(Parser *parser, const PyNode *node) {
     if (last && !strcmp(last, ".script") && strcmp(alias->text, source))
       map_put(&parser->script_names, alias->text, alias->text);
     Dialect dialect = parser_dialect(source);
-    if (dialect) map_put(&parser->dialects, alias->text, (uintptr_t)dialect);
+    // Another import of a name that is an alias takes it.
+    if (dialect || map_contains(&parser->dialects, alias->text))
+      map_put(&parser->dialects, alias->text, (uintptr_t)dialect);
   }
 }
 

@@ -122,6 +122,16 @@ def test_closed_over_names_come_before_global_ones():
     assert lines_of(make(11))[-1] == "A[0] = 11"
 
 
+def test_extents_may_have_the_names_of_usual_aliases():
+    def zeros(I, R, relax):
+        @T.prim_func
+        def function(A: T.Buffer((I, R), "int8"), B: T.Buffer((relax,), "int8")):
+            for i, r in T.grid(I, R):
+                A[i, r] = B[I % relax]
+        return function
+    assert [extent.value for extent in zeros(3, 5, 2).params[0].shape] == [3, 5]
+
+
 def test_names_of_the_script_come_before_captured_ones():
     i, A, x = 1, 2, 3  # noqa: F841
 

@@ -12,6 +12,7 @@ from pleat._request import check_status
 from pleat.script._values import Macro, MacroUse, Value, text_of
 
 DIALECTS = {name: f"pleat.script.{name}" for name in ("tir", "tirx", "relax", "ir")}
+USUAL_ALIASES = {"T", "tir", "tirx", "R", "relax", "I"}  # which the parser knows without an import
 
 
 def _decorated_class(frame):
@@ -77,7 +78,8 @@ def names_around(thing, module_names, names):
 
 
 def _imports(names):
-    """Imports that give the dialects the aliases that they have in the program."""
+    """Imports that give the dialects the aliases that they have in the program, and take away those that
+    are names of other values."""
     lines = []
     scripts = sys.modules["pleat.script"]
     lines += [f"from pleat import script as {name}" for name, value in names.items()
@@ -86,6 +88,8 @@ def _imports(names):
         module = sys.modules.get(module)
         lines += [f"from pleat.script import {dialect} as {name}" for name, value in names.items()
                   if value is module and module is not None and name.isidentifier()]
+    lines += [f"from pleat.script import values as {name}" for name in sorted(USUAL_ALIASES & names.keys())
+              if not inspect.ismodule(names[name]) and not callable(names[name])]
     return "\n".join(lines) + "\n"
 
 
