@@ -46,7 +46,8 @@ typedef struct Worker {
 } Worker;
 
 struct Workers {
-  int size; // the caller's own thread included
+  int size;       // the caller's own thread included
+  unsigned forks; // of this process when the threads were made
   Worker *others;
   Share *shares; // by thread
   ParallelBody body;
@@ -61,6 +62,22 @@ struct Workers {
   pthread_mutex_t mutex;
   pthread_cond_t wake, finished;
 };
+
+// A process that was forked has copies of the pools, but none of the threads.
+static atomic_uint fork_count;
+static pthread_once_t forks_are_counted = PTHREAD_ONCE_INIT;
+
+static void note_fork(void) {
+  atomic_fetch_add(&fork_count, 1);
+}
+
+static void count_forks(void) {
+  pthread_atfork(NULL, NULL, note_fork);
+}
+
+static bool has_threads(const Workers *workers) {
+  return workers->forks == atomic_load_explicit(&fork_count, memory_order_relaxed);
+}
 
 static void breathe(void) {
 #if defined(__x86_64__)
@@ -206,6 +223,8 @@ Workers *workers_new(int threads) {
   Workers *workers = aligned_alloc(LINE_BYTES, sizeof *workers);
   if (!workers) return NULL;
   memset(workers, 0, sizeof *workers);
+  pthread_once(&forks_are_counted, count_forks);
+  workers->forks = atomic_load(&fork_count);
   pthread_mutex_init(&workers->mutex, NULL);
   pthread_cond_init(&workers->wake, NULL);
   pthread_cond_init(&workers->finished, NULL);
@@ -213,14 +232,18 @@ Workers *workers_new(int threads) {
   return workers;
 }
 
-void workers_free(Workers *workers) {
-  if (!workers) return;
+static void end_threads(Workers *workers) {
   atomic_store(&workers->stop, true);
   announce(workers);
   for (int i = 1; i < workers->size; i++) pthread_join(workers->others[i].thread, NULL);
   pthread_cond_destroy(&workers->finished);
   pthread_cond_destroy(&workers->wake);
   pthread_mutex_destroy(&workers->mutex);
+}
+
+void workers_free(Workers *workers) {
+  if (!workers) return;
+  if (has_threads(workers)) end_threads(workers);
   free(workers->shares);
   free(workers->others);
   free(workers);
@@ -252,6 +275,10 @@ static void wait_for_pieces(Workers *workers, int64_t piece_ns) {
 }
 
 void workers_run(Workers *workers, ParallelBody body, void *env, int64_t count) {
+  if (!has_threads(workers)) {
+    body(env, 0, count);
+    return;
+  }
   int size = workers->size;
   int64_t piece = workers_piece(count, size), pieces = ceil_div(count, piece);
   workers->body = body;

@@ -8,7 +8,9 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <setjmp.h>
 #include <cmocka.h>
@@ -77,6 +79,15 @@ static void count_iterations(void *env, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; i++) atomic_fetch_add(&tally->times[i], 1);
 }
 
+static int runs_in_child(ThreadPool *pool) {
+  static Tally tally;
+  thread_pool_run(pool, count_iterations, &tally, MOST_ITERATIONS);
+  thread_pool_free(pool);
+  int once = 0;
+  for (int i = 0; i < MOST_ITERATIONS; i++) once += tally.times[i] == 1;
+  return once == MOST_ITERATIONS;
+}
+
 static void check_loop(ThreadPool *pool, int count) {
   Tally *tally = calloc(1, sizeof *tally);
   thread_pool_run(pool, count_iterations, tally, count);
@@ -106,6 +117,19 @@ static void test_threads_wake_from_sleep(void **state) {
     struct timespec pause = {0, 30000000};
     nanosleep(&pause, NULL);
   }
+  thread_pool_free(pool);
+}
+
+// A process that was forked does all iterations in its only thread.
+static void test_loops_run_in_a_forked_process(void **state) {
+  ThreadPool *pool = thread_pool_new(3);
+  check_loop(pool, 101);
+  pid_t child = fork();
+  if (child == 0) _exit(!runs_in_child(pool));
+  int status = 1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  check_loop(pool, 101);
   thread_pool_free(pool);
 }
 
@@ -466,6 +490,7 @@ int main(void) {
       cmocka_unit_test(test_spread_takes_quantiles),
       cmocka_unit_test(test_loops_run_each_iteration_once),
       cmocka_unit_test(test_threads_wake_from_sleep),
+      cmocka_unit_test(test_loops_run_in_a_forked_process),
       cmocka_unit_test(test_element_names),
       cmocka_unit_test(test_elements_round_and_saturate),
       cmocka_unit_test(test_tensor_sizes),
