@@ -224,6 +224,45 @@ def test_parameters_become_constants():
             BindParams("main", params)(Net)
 
 
+def test_calls_leave_out_operands_that_become_constants():
+    @I.ir_module
+    class Called:
+        @R.function(private=True)
+        def scaled(by: R.Tensor((2,), "float32"), x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+            y = R.multiply(x, by)
+            return y
+
+        @R.function
+        def main(x: R.Tensor((2,), "float32"), by: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+            cls = Called
+            y = cls.scaled(by, x)
+            return R.add(y, by)
+
+    module = BindParams("scaled", {"by": np.float32([2, 3])})(Called)
+    assert "cls.scaled(x)" in module.script()
+    ones = np.ones(2, "float32")
+    result = relax.VirtualMachine(relax.build(module))["main"](ones, ones)
+    assert result.tolist() == [3, 4]
+
+
+def test_a_part_may_read_a_shape():
+    @I.ir_module
+    class Wide:
+        @R.function
+        def main(x: R.Tensor((1, 4), "float32"), s: R.Shape(["n", 4])):
+            n = T.int64()
+            with R.dataflow():
+                y = R.broadcast_to(x, s)
+                z = R.nn.relu(y)
+                R.output(z)
+            return z
+
+    pattern = is_op("relax.nn.relu")(is_op("relax.broadcast_to")(wildcard(), wildcard()))
+    module = FuseOpsByPattern([("npu.wide", pattern)])(Wide)
+    fused = next(name for name in module.keys() if "fused" in str(name))
+    assert 's: R.Shape(["n", 4])' in module[fused].script() and f"cls.{fused}(x, s)" in module.script()
+
+
 def test_registered_patterns():
     register_patterns(PATTERNS)
     assert [one.name for one in get_patterns_with_prefix("npu.matmul")] == ["npu.matmul", "npu.matmul_relu"]

@@ -5,7 +5,7 @@ import ast
 
 from pleat._library import PleatError
 from pleat.ir._module import Function, IRModule
-from pleat.relax.expr import Call, TensorStructInfo, Var, const
+from pleat.relax.expr import Call, GlobalVar, TensorStructInfo, Var, const
 from pleat.relax.graph_text import GraphText
 from pleat.relax.nodes import Constant, If, LocalFunction
 from pleat.script._parse import from_source
@@ -92,7 +92,20 @@ def with_constants(module, name, params):
     text = GraphText(with_sizes(module, sizes, name) if sizes else module, name)
     for key, value in arrays.items():
         text.bind(key, const(value, str(value.dtype)))
-    return text.module()
+    return _without_operands(text.module(), name, [i for i, key in enumerate(known) if key in arrays])
+
+
+def _without_operands(module, name, gone):
+    """The module in which calls of a function leave out these operands."""
+    def kept(call):
+        return Call(call.op, [one for i, one in enumerate(call.args) if i not in gone], call.attrs)
+    for caller in [str(one) for one, function in module.items() if isinstance(function, Function)] if gone else ():
+        text, changed = GraphText(module, caller), False
+        for bound in text.bindings:
+            if isinstance(bound.value, Call) and isinstance(bound.value.op, GlobalVar) and bound.value.op == name:
+                bound.value, bound.lines, changed = kept(bound.value), None, True
+        module = text.module() if changed else module
+    return module
 
 
 def _check(name, info, value, sizes):

@@ -17,7 +17,7 @@ from pleat.ir.transform import Pass
 from pleat.relax.dpl.pattern import CallPattern, Matching, TupleGetItemPattern, TuplePattern, type_of
 from pleat.relax.expr import Call, GlobalVar, TensorStructInfo, Tuple, Var
 from pleat.relax.graph_text import Bound, GraphText, used_by
-from pleat.relax.nodes import Constant, TupleGetItem, TupleStructInfo
+from pleat.relax.nodes import Constant, ShapeStructInfo, TupleGetItem, TupleStructInfo
 from pleat.registry import get_global_func, register_func
 from pleat.script._values import Value, free_name, text_of
 
@@ -51,9 +51,11 @@ class PatternCheckContext:
 
 
 def _extents(info):
-    """The extents of a tensor's type, or of the tensors in that of a tuple."""
+    """The extents of the type of a tensor or a shape, or of those in that of a tuple."""
     if isinstance(info, TupleStructInfo):
         return [extent for one in info.fields for extent in _extents(one)]
+    if isinstance(info, ShapeStructInfo):
+        return info.values or []
     return (isinstance(info, TensorStructInfo) and info.shape) or []
 
 
@@ -97,7 +99,7 @@ class _Part:
 
 def _annotation(var):
     info = type_of(var)
-    return info.annotation() if isinstance(info, TensorStructInfo) else text_of(info)
+    return info.annotation() if isinstance(info, (TensorStructInfo, ShapeStructInfo)) else text_of(info)
 
 
 def _definition(name, part, attrs, decorator="@R.function(private=True)"):

@@ -41,6 +41,12 @@ class ShapeStructInfo(Value):
         stated = f"ndim={ndim}" if values is None else f"[{', '.join(map(text_of, self.values))}]"
         super().__init__("R.Shape" if values is None and ndim < 0 else f"R.Shape({stated})")
 
+    def annotation(self):
+        """The text as the type of a parameter, where values that are no numbers are strings."""
+        if self.values is None:
+            return text_of(self)
+        return text_of(ShapeStructInfo([one if isinstance(one, (int, str)) else text_of(one) for one in self.values]))
+
 
 class PrimStructInfo(Value):
     """R.Prim(dtype)"""
