@@ -165,6 +165,20 @@ static bool gets_second_reader(const Stage *through) {
   return through->output->is_output && tensor->producer && tensor->users.count == 1;
 }
 
+static bool is_read(const Stage *stage) {
+  return stage->output->is_output || stage->output->users.count;
+}
+
+// Takes stages whose results nothing reads any more off the readers of what they read, up to the
+// first that reads several tensors.
+static void detach_unread(StageGraph *s, Stage *stage) {
+  while (stage && !is_read(stage)) {
+    stage_graph_detach(s, stage);
+    const StageTensor *tensor = stage->reads.count == 1 ? stage->reads.items[0] : NULL;
+    stage = tensor ? tensor->producer : NULL;
+  }
+}
+
 // Can the moves cancel? The tensors before and behind both then have the same shape, unless one of
 // the moves is a copy.
 static bool may_cancel(const Stage *stage, const Stage *producer, const ElementMove *inner) {
@@ -178,7 +192,7 @@ static bool may_cancel(const Stage *stage, const Stage *producer, const ElementM
 static bool compose_with_producer(StageGraph *s, Stage *stage, bool cancel) {
   enum { MOST_NODES = 600 };
   ElementMove outer, inner;
-  if (!read_move(stage, &outer)) return false;
+  if (!is_read(stage) || !read_move(stage, &outer)) return false;
   StageTensor *tensor = stage->reads.items[0];
   Stage *producer = tensor->producer;
   if (!producer || tensor->kept || !read_move(producer, &inner) || gets_second_reader(producer))
@@ -199,6 +213,7 @@ static bool compose_with_producer(StageGraph *s, Stage *stage, bool cancel) {
   s->fusions_decided += !cancels;
   tensor->decided |= !cancels;
   stage_graph_reread(s, stage);
+  detach_unread(s, producer);
   return true;
 }
 
