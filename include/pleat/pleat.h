@@ -746,7 +746,8 @@ typedef const PleatOperator *const *(*PleatOperatorList)(size_t *count);
  *
  * A session is the memory for intermediate tensors and the threads with which a model runs. The
  * sessions of a model share its weights and code. Each may be used by one thread at a time, and
- * sessions run at the same time in different threads. */
+ * sessions run at the same time in different threads. In a process that was forked, a session of
+ * its parent runs in one thread. */
 
 /* How a session runs. A field that is zero selects the default. */
 typedef struct PleatSessionOptions {
