@@ -174,20 +174,36 @@ static bool differ(Proof *p, Expr *a, Expr *b) {
          analyzer_prove(p->analyzer, expr_binary(context, EXPR_NE, a, b));
 }
 
+static bool values_differ(Proof *p, const RaceSide *a, const RaceSide *b, Expr *x, Expr *y) {
+  return is_fixed(p, x) && is_fixed(p, y) && differ(p, of_side(p, a, x), of_side(p, b, y));
+}
+
+// Neighbouring indices as one number, such as f // 5 * 5 + f % 5 of [f // 5, f % 5]. Where two of
+// these differ, some index differs.
+static bool numbers_of_indices_differ(Proof *p, const RaceSide *a, const RaceSide *b) {
+  Context *context = p->context;
+  const Buffer *buffer = a->access->buffer;
+  for (int first = 0; first + 1 < buffer->rank; first++) {
+    Expr *x = a->access->indices[first], *y = b->access->indices[first];
+    for (int d = first + 1; d < buffer->rank; d++) {
+      Expr *extent = buffer->shape[d];
+      x = expr_add(context, expr_mul(context, x, extent), a->access->indices[d]);
+      y = expr_add(context, expr_mul(context, y, extent), b->access->indices[d]);
+      if (values_differ(p, a, b, x, y)) return true;
+    }
+  }
+  return false;
+}
+
 static bool sides_differ(Proof *p, const RaceSide *a, const RaceSide *b) {
   const Buffer *buffer = a->access->buffer;
   bool same = buffer == b->access->buffer && !buffer->strides && !buffer->broadcasts;
-  for (int d = 0; same && d < buffer->rank; d++) {
-    Expr *first = a->access->indices[d], *second = b->access->indices[d];
-    if (is_fixed(p, first) && is_fixed(p, second) &&
-        differ(p, of_side(p, a, first), of_side(p, b, second)))
-      return true;
-  }
-  if (same) return false;
+  for (int d = 0; same && d < buffer->rank; d++)
+    if (values_differ(p, a, b, a->access->indices[d], b->access->indices[d])) return true;
+  if (same) return numbers_of_indices_differ(p, a, b);
   Expr *first = buffer_element_offset(p->context, a->access->buffer, a->access->indices);
   Expr *second = buffer_element_offset(p->context, b->access->buffer, b->access->indices);
-  return is_fixed(p, first) && is_fixed(p, second) &&
-         differ(p, of_side(p, a, first), of_side(p, b, second));
+  return values_differ(p, a, b, first, second);
 }
 
 // Iteration of `a` before that of `b`.
