@@ -117,16 +117,19 @@ static void set_constant(Schedule *schedule, const Stmt *constant, ConstData *da
   schedule_set_body(schedule, rewrite_stmt(&rewriter, schedule->func->body));
 }
 
+static bool refuse_elements(Schedule *schedule, SourcePos pos, const Buffer *buffer) {
+  return schedule_refuse(schedule, pos,
+                         "the layout of '%s' cannot change: its constant has elements of another "
+                         "type or number",
+                         buffer->name);
+}
+
 bool constant_relayout(Schedule *schedule, SourcePos pos, const Buffer *before, const Buffer *after,
                        const IndexMap *map) {
   Context *context = schedule->context;
   Stmt *constant = constant_of(schedule, before);
   if (!constant) return true;
-  if (!has_elements(schedule, before))
-    return schedule_refuse(schedule, pos,
-                           "the layout of '%s' cannot change: its constant has elements of another "
-                           "type or number",
-                           before->name);
+  if (!has_elements(schedule, before)) return refuse_elements(schedule, pos, before);
   NewConstant n = new_constant(schedule, constant->as.allocate_const.data, before, after);
   Expr **vars = loop_variables(context, before);
   Expr **indices = arena_array(&context->arena, Expr *, after->rank + 1);
@@ -139,10 +142,11 @@ bool constant_relayout(Schedule *schedule, SourcePos pos, const Buffer *before, 
   return true;
 }
 
-bool constant_fill(Schedule *schedule, const Buffer *buffer,
+bool constant_fill(Schedule *schedule, SourcePos pos, const Buffer *buffer,
                    Expr *(*content)(void *env, Expr *const *indices), void *env) {
   Context *context = schedule->context;
   Stmt *constant = constant_of(schedule, buffer);
+  if (!has_elements(schedule, buffer)) return refuse_elements(schedule, pos, buffer);
   NewConstant n = new_constant(schedule, constant->as.allocate_const.data, buffer, buffer);
   Expr **vars = loop_variables(context, buffer);
   Expr *padding = padding_condition(schedule, buffer, vars);

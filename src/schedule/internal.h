@@ -608,8 +608,8 @@ bool buffer_is_constant(const Schedule *schedule, const Buffer *buffer);
 // other memory. False after a refusal.
 bool constant_relayout(Schedule *schedule, SourcePos pos, const Buffer *before, const Buffer *after,
                        const IndexMap *map);
-// Stores the content of padding, at its physical indices, in a constant. False with a diagnostic.
-bool constant_fill(Schedule *schedule, const Buffer *buffer,
+// Stores the content of padding, at its physical indices, in a constant. False after a refusal.
+bool constant_fill(Schedule *schedule, SourcePos pos, const Buffer *buffer,
                    Expr *(*content)(void *env, Expr *const *indices), void *env);
 // States the content that it has.
 void buffer_state_padding(Schedule *schedule, const Buffer *buffer, LayoutPadding padding);

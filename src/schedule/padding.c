@@ -524,7 +524,7 @@ static bool fill_constant(Schedule *schedule, SourcePos pos, const Buffer *buffe
   if (way != FILL_CHOSEN)
     return schedule_refuse(schedule, pos, "fill='%s': no statement writes the constant '%s'",
                            fill_names[way], buffer->name);
-  return constant_fill(schedule, buffer, content_of_constant,
+  return constant_fill(schedule, pos, buffer, content_of_constant,
                        &(ConstantFill){schedule, buffer, content});
 }
 
