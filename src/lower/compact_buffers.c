@@ -222,10 +222,13 @@ static bool enter_with_facts(Visitor *visitor, Stmt *s) {
 
 // ---- Rewriting
 
-static Expr **shifted(Context *context, const Shift *shift, Expr *const *indices) {
+static Expr **shifted(const Compaction *compaction, const Shift *shift, Expr *const *indices) {
+  Context *context = compaction->context;
   Expr **result = arena_array(&context->arena, Expr *, shift->buffer->rank);
-  for (int i = 0; i < shift->buffer->rank; i++)
-    result[i] = expr_sub(context, indices[i], shift->min[i]);
+  for (int i = 0; i < shift->buffer->rank; i++) {
+    Expr *index = expr_sub(context, indices[i], shift->min[i]);
+    result[i] = index == indices[i] ? index : analyzer_simplify(compaction->analyzer, index);
+  }
   return result;
 }
 
@@ -233,8 +236,7 @@ static Expr *shift_load(Rewriter *rewriter, Expr *e) {
   const Compaction *compaction = rewriter->env;
   const Shift *shift = e->op == EXPR_LOAD ? map_find(&compaction->moved, e->as.buffer) : NULL;
   if (!shift) return e;
-  return expr_load(rewriter->context, shift->buffer, shifted(rewriter->context, shift, e->args),
-                   e->count);
+  return expr_load(rewriter->context, shift->buffer, shifted(compaction, shift, e->args), e->count);
 }
 
 static bool is_compacted(const Compaction *compaction, const Buffer *buffer) {
@@ -249,7 +251,7 @@ static Region shifted_region(Context *context, const void *env, const Region *re
   const Compaction *compaction = env;
   const Shift *shift = map_find(&compaction->moved, region->buffer);
   if (!shift) return *region;
-  Region result = {shift->buffer, shifted(context, shift, region->min),
+  Region result = {shift->buffer, shifted(compaction, shift, region->min),
                    arena_copy(&context->arena, region->extent,
                               sizeof *region->extent * (size_t)region->buffer->rank)};
   for (int i = 0; i < region->buffer->rank; i++) {
@@ -307,7 +309,7 @@ static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
     next->as.declare.buffer = shift->buffer;
   } else {
     next->as.store.buffer = shift->buffer;
-    next->as.store.indices = shifted(rewriter->context, shift, s->as.store.indices);
+    next->as.store.indices = shifted(compaction, shift, s->as.store.indices);
   }
   return next;
 }
