@@ -5,8 +5,8 @@
 //   if n * n < 8:                  if T.Cast("int64", n) * T.Cast("int64", n) < T.int64(8):
 //     A[n * n] = x           →       A[T.Cast("int64", n) * T.Cast("int64", n)] = x
 //
-// With 32 bits, n = 65536 would pass the condition, and the address be another one. The value of a
-// let that may leave its type gets a variable of 64 bits beside its own.
+// With 32 bits, n = 65536 would pass the condition, and the address be another one. A let or a loop
+// whose values may leave their type gets a variable of 64 bits beside its own.
 //
 // Arguments and loaded numbers have any value of their type. Sizes are those of arrays in memory;
 // numbers that are computed from them and from loops over them alone are taken to fit.
@@ -237,6 +237,21 @@ static Stmt *widen_let(Widening *w, Stmt *s) {
   return stmt_let(w->context, wide, widened(w, s->as.let.value), own);
 }
 
+// for i in T.serial(n, m): …   →   for i_1 in range(m - n): with i = T.Cast("int64", n) + i_1: …
+static Stmt *widen_loop(Widening *w, Stmt *s) {
+  Context *context = w->context;
+  Expr *var = s->as.loop.var, *wide = map_find(&w->wide, var);
+  if (!wide) return s;
+  Stmt *next = stmt_copy(context, s);
+  next->as.loop.var = expr_var(context, var->as.var->name, var->type);
+  next->as.loop.min = expr_int(context, var->type, 0);
+  Expr *number = expr_cast(context, DTYPE_INT64, next->as.loop.var);
+  Expr *value = expr_add(context, widened(w, s->as.loop.min), number);
+  Stmt *body = stmt_let(context, var, expr_cast(context, var->type, wide), s->as.loop.body);
+  next->as.loop.body = stmt_let(context, wide, value, body);
+  return next;
+}
+
 static Stmt *widen_stmt(Rewriter *rewriter, Stmt *s) {
   Widening *w = rewriter->env;
   switch ((int)s->kind) {
@@ -245,26 +260,35 @@ static Stmt *widen_stmt(Rewriter *rewriter, Stmt *s) {
   case STMT_WHILE: return widen_condition(w, s, s->as.repeat.condition);
   case STMT_ASSERT: return widen_condition(w, s, s->as.check.condition);
   case STMT_LET: return widen_let(w, s);
+  case STMT_FOR: return widen_loop(w, s);
   default: return s;
   }
+}
+
+static void put_wide(Widening *w, Expr *var) {
+  map_put(&w->wide, var, expr_var(w->context, var->as.var->name, DTYPE_INT64));
+}
+
+static void see_loop(Widening *w, const Stmt *s) {
+  Expr *var = s->as.loop.var;
+  Span min = span_of(w, s->as.loop.min), extent = span_of(w, s->as.loop.extent);
+  Span all = all_of(var->type);
+  Span span = sum(min, (Span){0, MAX_OF(extent.high - 1, 0), false});
+  bool counts = expr_is_int(s->as.loop.min, 0); // up to what its type holds
+  span.wraps = !counts && var->type.bits == 32 && (min.wraps || span.high > all.high);
+  if (span.wraps) put_wide(w, var);
+  if (!span.wraps) span.high = MIN_OF(span.high, all.high);
+  put_span(w, var, span);
 }
 
 // The values of the variables of loops and lets, from the outside in.
 static bool see_variable(Visitor *visitor, Stmt *s) {
   Widening *w = visitor->env;
-  if (s->kind == STMT_FOR) {
-    Span min = span_of(w, s->as.loop.min), extent = span_of(w, s->as.loop.extent);
-    Span all = all_of(s->as.loop.var->type),
-         last = sum(min, (Span){0, MAX_OF(extent.high - 1, 0), false});
-    put_span(w, s->as.loop.var,
-             (Span){MAX_OF(min.low, all.low), MIN_OF(last.high, all.high), false});
-  }
+  if (s->kind == STMT_FOR) see_loop(w, s);
   if (s->kind != STMT_LET || !dtype_is_int(s->as.let.var->type)) return true;
   Span span = span_of(w, s->as.let.value);
-  Expr *var = s->as.let.var;
-  if (span.wraps && var->type.lanes == 1)
-    map_put(&w->wide, var, expr_var(w->context, var->as.var->name, DTYPE_INT64));
-  put_span(w, var, span);
+  if (span.wraps && s->as.let.var->type.lanes == 1) put_wide(w, s->as.let.var);
+  put_span(w, s->as.let.var, span);
   return true;
 }
 

@@ -23,6 +23,14 @@ def let(A: T.Buffer((8,), "float32"), at: T.Buffer((8,), "int32"), small: T.Buff
 
 
 @T.prim_func
+def loops(A: T.Buffer((8,), "float32"), n: T.int32, m: T.int32):
+    for i in T.serial(n, m):
+        A[i] = 1.0
+    for i in T.parallel(m):
+        A[i] = A[i + 1]
+
+
+@T.prim_func
 def sizes(a: T.handle, by: T.Buffer((1,), "uint32")):
     n = T.int32()
     m = T.int32()
