@@ -187,8 +187,8 @@ static void *work(void *arg) {
   unsigned seen = 0;
   for (;;) {
     wait_for_news(worker, seen);
+    seen = atomic_load(&workers->news); // before `stop`, which is set before its news
     if (atomic_load(&workers->stop)) return NULL;
-    seen = atomic_load(&workers->news);
     run_pieces(workers, worker->number);
     give_way(worker);
   }

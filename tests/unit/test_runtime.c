@@ -120,6 +120,15 @@ static void test_threads_wake_from_sleep(void **state) {
   thread_pool_free(pool);
 }
 
+// Workers may still look for pieces of the last loop when the pool ends.
+static void test_pools_end_after_a_loop(void **state) {
+  for (int i = 0; i < 50; i++) {
+    ThreadPool *pool = thread_pool_new(3);
+    check_loop(pool, 1 + i);
+    thread_pool_free(pool);
+  }
+}
+
 // A process that was forked does all iterations in its only thread.
 static void test_loops_run_in_a_forked_process(void **state) {
   ThreadPool *pool = thread_pool_new(3);
@@ -490,6 +499,7 @@ int main(void) {
       cmocka_unit_test(test_spread_takes_quantiles),
       cmocka_unit_test(test_loops_run_each_iteration_once),
       cmocka_unit_test(test_threads_wake_from_sleep),
+      cmocka_unit_test(test_pools_end_after_a_loop),
       cmocka_unit_test(test_loops_run_in_a_forked_process),
       cmocka_unit_test(test_element_names),
       cmocka_unit_test(test_elements_round_and_saturate),
