@@ -65,11 +65,6 @@ static Span remainder_of(Span b, DType type) {
   return (Span){0, b.low - 1, false};
 }
 
-static Span shifted(Span a, Span b, DType type) {
-  if (b.low != b.high || b.low < 0 || b.low > 31) return (Span){all_of(type).low, INT64_MAX, false};
-  return product(a, (Span){(int64_t)1 << b.low, (int64_t)1 << b.low, false});
-}
-
 static Span magnitude(Span a) {
   return (Span){0, MAX_OF(a.high, -a.low), false};
 }
@@ -91,7 +86,6 @@ static Span of_operands(const Expr *e, Span a, Span b) {
   case EXPR_IF_THEN_ELSE:
   case EXPR_SELECT: return (Span){MIN_OF(a.low, b.low), MAX_OF(a.high, b.high), false};
   case EXPR_RAMP: return ramp(a, b, e->type.lanes);
-  case EXPR_SHIFT_LEFT: return shifted(a, b, e->type);
   case EXPR_ABS: return magnitude(a);
   case EXPR_CAST:
   case EXPR_BROADCAST: return a;
@@ -112,7 +106,6 @@ static int operands(const Expr *e, int *first) {
   case EXPR_BIT_AND:
   case EXPR_BIT_OR:
   case EXPR_BIT_XOR:
-  case EXPR_SHIFT_LEFT:
   case EXPR_SHIFT_RIGHT: return 2;
   case EXPR_BIT_NOT:
   case EXPR_ABS:
