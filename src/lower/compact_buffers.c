@@ -236,7 +236,12 @@ static Expr *shift_load(Rewriter *rewriter, Expr *e) {
   const Compaction *compaction = rewriter->env;
   const Shift *shift = e->op == EXPR_LOAD ? map_find(&compaction->moved, e->as.buffer) : NULL;
   if (!shift) return e;
-  return expr_load(rewriter->context, shift->buffer, shifted(compaction, shift, e->args), e->count);
+  Expr **indices = shifted(compaction, shift, e->args);
+  int64_t index;
+  for (int i = 0; i < e->count; i++) // an attribute names a buffer by its first element
+    if (expr_as_int(indices[i], &index) && index < 0)
+      indices[i] = expr_int(rewriter->context, indices[i]->type, 0);
+  return expr_load(rewriter->context, shift->buffer, indices, e->count);
 }
 
 static bool is_compacted(const Compaction *compaction, const Buffer *buffer) {
