@@ -498,4 +498,20 @@ bool file_set_end(FileSet *set, bool written);
 // behind.
 bool file_can_write(Context *context, const char *path);
 
+// ---- Temporary files (temporary.c) -------------------------------------------------------------
+
+// A new folder in $TMPDIR; NULL with a diagnostic. It, and the files in it, are removed with
+// temporary_remove, files first, or when the context is freed.
+const char *temporary_folder(Context *context);
+const char *temporary_file(Context *context, const char *folder, const char *name); // its path
+void temporary_remove(const char *path);
+// Notes a path that a signal which ends the process removes, until it is forgotten. The text must
+// stay as long.
+void temporary_note(const char *path);
+void temporary_forget(const char *path);
+void temporary_command(int process); // runs and uses them, and gets the signal too; 0: none runs
+// SIGINT, SIGTERM and SIGHUP remove what is noted, and then end the process as before. A command
+// asks for it; a library leaves signals to the program.
+void temporary_remove_on_signals(void);
+
 #endif

@@ -257,7 +257,7 @@ struct FileSet {
 };
 
 static void remove_temporary(OutputFile *file) {
-  if (file->temporary) unlink(file->temporary);
+  if (file->temporary) temporary_remove(file->temporary);
   if (file->temporary) close(file->descriptor);
   file->temporary = NULL;
 }
@@ -294,6 +294,7 @@ static OutputFile *add_file(FileSet *set, const char *path, size_t size) {
     return refuse_file(set, path, 0, EISDIR), NULL;
   file.descriptor = open_temporary(set->context, path, &file.temporary);
   if (file.descriptor < 0) return refuse_file(set, path, size, errno), NULL;
+  temporary_note(file.temporary);
   array_push(&set->context->lasting, &set->files, file);
   return &set->files.items[set->files.count - 1];
 }
@@ -353,6 +354,7 @@ static bool copy_to_stream(FileSet *set, OutputFile *file) {
 static bool rename_file(FileSet *set, OutputFile *file) {
   int failed = rename(file->temporary, file->path) != 0;
   if (failed) return refuse_file(set, file->path, 0, errno);
+  temporary_forget(file->temporary);
   close(file->descriptor);
   file->temporary = NULL;
   return true;

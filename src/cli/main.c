@@ -87,6 +87,7 @@ static void prepare_process(void) {
   for (int i = 0; i <= STDERR_FILENO; i++)
     if (fcntl(i, F_GETFD) < 0) open("/dev/null", i == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   signal(SIGXFSZ, SIG_IGN);
+  temporary_remove_on_signals();
 }
 
 // Prints the diagnostics: with --json in the object on standard output, else on standard error.

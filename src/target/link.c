@@ -54,15 +54,18 @@ static int run_command(const LinkCommand *command) {
   int status;
   if (posix_spawnp(&child, command->words[0], NULL, NULL, (char *const *)command->words, environ))
     return -1;
-  if (waitpid(child, &status, 0) != child) return -1;
+  temporary_command(child);
+  bool ended = waitpid(child, &status, 0) == child;
+  temporary_command(0);
+  if (!ended) return -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 static bool link_in_folder(Context *context, FileSet *files, const Text *bytes, const char *kind,
                            const char *flags, const char *folder, const char *path) {
   Arena *arena = &context->scratch;
-  const char *input = arena_printf(arena, "%s/unit%s", folder, kind);
-  const char *output = arena_printf(arena, "%s/unit.so", folder);
+  const char *input = temporary_file(context, folder, arena_printf(arena, "unit%s", kind));
+  const char *output = temporary_file(context, folder, "unit.so");
   bool done = file_write(context, input, bytes->data, bytes->size);
   LinkCommand command = command_for(arena, input, kind, flags, output);
   int status = done ? run_command(&command) : 1;
@@ -71,24 +74,16 @@ static bool link_in_folder(Context *context, FileSet *files, const Text *bytes, 
   size_t size;
   char *result = status == 0 ? file_read(context, arena, output, &size) : NULL;
   if (result) done = file_set_write(files, path, result, size);
-  unlink(input);
-  unlink(output);
+  temporary_remove(input);
+  temporary_remove(output);
   return result && done;
-}
-
-char *link_folder(Context *context) {
-  const char *place = getenv("TMPDIR");
-  char *folder = arena_printf(&context->scratch, "%s/pleat-XXXXXX", place ? place : "/tmp");
-  if (mkdtemp(folder)) return folder;
-  fail(context, folder, "cannot be made");
-  return NULL;
 }
 
 bool link_shared(Context *context, FileSet *files, const Text *bytes, const char *kind,
                  const char *flags, const char *path) {
-  char *folder = link_folder(context);
+  const char *folder = temporary_folder(context);
   if (!folder) return false;
   bool done = link_in_folder(context, files, bytes, kind, flags, folder, path);
-  rmdir(folder);
+  temporary_remove(folder);
   return done;
 }

@@ -10,7 +10,5 @@
 // `files`. False with a diagnostic.
 bool link_shared(Context *context, FileSet *files, const Text *bytes, const char *kind,
                  const char *flags, const char *path);
-// A new temporary folder; NULL with a diagnostic.
-char *link_folder(Context *context);
 
 #endif

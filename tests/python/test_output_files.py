@@ -2,7 +2,9 @@
 """Files that the command writes: those of one call appear all or none, older ones stay as they are
 on failure, and the message says what was missing."""
 import fcntl
+import os
 import resource
+import signal
 import subprocess
 
 import pytest
@@ -123,3 +125,28 @@ def test_each_file_of_code_keeps_its_weights(tmp_path):
     again = subprocess.run([PLEAT, "compile", DIGITS, "-o", tmp_path / "digits.o", *apart],
                            capture_output=True, text=True, check=True)
     assert again.stderr == "" and "digits.o.weights" in (tmp_path / "digits.h").read_text()
+
+
+# Signals the command that started it, and waits to be stopped with half of an output written.
+COMPILER = """#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+echo half > "$2"
+kill -{} $PPID
+exec sleep 60
+"""
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM"])
+def test_a_signal_removes_temporary_files(tmp_path, name):
+    folder, temporary, compiler = tmp_path / "out", tmp_path / "tmp", tmp_path / "cc"
+    folder.mkdir()
+    temporary.mkdir()
+    (folder / "matmul.so").write_bytes(b"old")
+    compiler.write_text(COMPILER.format(name))
+    compiler.chmod(0o755)
+    done = subprocess.run([PLEAT, "compile", MATMUL, "-o", folder / "matmul.so"],
+                          env={**os.environ, "TMPDIR": str(temporary), "CC": str(compiler)},
+                          capture_output=True, check=False)
+    assert done.returncode == -getattr(signal, "SIG" + name)
+    assert contents(folder) == {"matmul.so": b"old"}
+    assert not list(temporary.iterdir())

@@ -46,15 +46,15 @@ CompiledCode *c_load_finish(TargetLoading *loading) {
   TargetUnit unit = target_kept_unit(loading);
   Text source = text_new(&context->scratch);
   if (!c_target_emit(context, &unit, &loading->options, ".c", &source)) return NULL;
-  char *folder = link_folder(context);
+  const char *folder = temporary_folder(context);
   if (!folder) return NULL;
-  const char *path = arena_printf(&context->scratch, "%s/code.so", folder);
+  const char *path = temporary_file(context, folder, "code.so");
   CompiledCode *code = NULL;
   FileSet *files = file_set_new(context);
   const char *flags = compiler_flags(context, loading);
   if (file_set_end(files, link_shared(context, files, &source, ".c", flags, path)))
     code = open_library(context, path);
-  unlink(path);
-  rmdir(folder);
+  temporary_remove(path);
+  temporary_remove(folder);
   return code;
 }

@@ -80,13 +80,13 @@ static bool write_with_weights(Context *context, FileSet *files, LlvmPrograms *w
   bool object = !strcmp(ending, ".o") || !strcmp(ending, ".so");
   if (whole->weights_beside || !object || p->weight_bytes <= WEIGHTS_IN_TEXT)
     return write_code(context, files, whole, options, ending, path);
-  char *folder = link_folder(context);
+  const char *folder = temporary_folder(context);
   if (!folder) return false;
-  whole->weights_file = arena_printf(&context->scratch, "%s/weights", folder);
+  whole->weights_file = temporary_file(context, folder, "weights");
   bool done = file_write(context, whole->weights_file, p->weights, (size_t)p->weight_bytes) &&
               write_code(context, files, whole, options, ending, path);
-  unlink(whole->weights_file);
-  rmdir(folder);
+  temporary_remove(whole->weights_file);
+  temporary_remove(folder);
   return done;
 }
 
