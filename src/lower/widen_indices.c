@@ -93,6 +93,13 @@ static Span of_operands(const Expr *e, Span a, Span b) {
   }
 }
 
+// Does the cast keep all numbers of the type before it? One of unsigned numbers to as many bits
+// makes some of them negative.
+static bool keeps_numbers(const Expr *cast) {
+  DType from = cast->args[0]->type;
+  return dtype_is_int(from) && from.bits + (from.code != TYPE_INT) <= cast->type.bits;
+}
+
 // How many operands are numbers of which e is computed alike in any type that holds them, the first
 // of which is number *first. 0: e is a number by itself.
 static int operands(const Expr *e, int *first) {
@@ -110,7 +117,7 @@ static int operands(const Expr *e, int *first) {
   case EXPR_BIT_NOT:
   case EXPR_ABS:
   case EXPR_BROADCAST: return 1;
-  case EXPR_CAST: return dtype_is_int(e->args[0]->type) && e->args[0]->type.bits <= e->type.bits;
+  case EXPR_CAST: return keeps_numbers(e);
   default: return 0;
   }
 }

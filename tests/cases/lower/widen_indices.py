@@ -1,4 +1,5 @@
 # Arithmetic on arguments and loaded numbers may overflow; on loops and sizes it is taken not to.
+# A cast of an unsigned number to as many bits is computed as it is written.
 # RUN: pleat opt %s --pass widen_indices
 from pleat.script import tir as T
 
