@@ -69,6 +69,14 @@ class Expr:
 
     __index__ = __int__
 
+    @property
+    def dtype(self):
+        """The type of indices, `i.dtype` or `i.ty.dtype`."""
+        from pleat.tir.nodes import prim_type
+        return prim_type("int64")
+
+    ty = dtype
+
     def __str__(self):
         return _text(self, 0)
 

@@ -14,7 +14,7 @@ skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat.layout import Layout  # noqa: E402
 from pleat.te import AXIS_SEPARATOR  # noqa: E402
-from pleat.tir import IndexMap, Select  # noqa: E402
+from pleat.tir import IndexMap, Select, const  # noqa: E402
 
 MAPS = [
     (lambda n, c, h, w: [n, c // 4, h, w, c % 4], (2, 5, 3, 7)),
@@ -63,6 +63,11 @@ def test_maps_of_any_number_of_indices():
         IndexMap.from_func(lambda *i: list(i))
     with pytest.raises(TypeError, match="takes 2 indices"):
         IndexMap.from_func(lambda i, j: [i, j], ndim=3)
+
+
+def test_indices_have_a_type():
+    typed = IndexMap.from_func(lambda i: [const(0, i.ty.dtype), i // 8, i % const(8, i.dtype)])
+    assert str(typed) == "i -> 0, i // 8, i % 8" and typed.initial_indices[0].dtype == "int64"
 
 
 def test_separators_are_positions():

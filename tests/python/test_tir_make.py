@@ -321,6 +321,14 @@ def test_threads_are_attributes():
     assert 'T.iter_var(threadIdx_x, T.Range(0, 8), "ThreadIndex", "threadIdx.x")' in Captured["pragma"].script()
 
 
+def test_parameters_bring_their_buffers():
+    """A function is made of the nodes of another, whose variables stand for its buffers."""
+    again = tir.PrimFunc(scale.params, scale.body.block.body)
+    a, b = run(again)
+    assert (b == 2 * a).all()
+    ir.assert_structural_equal(again, tir.PrimFunc([scale.buffer_map[p] for p in scale.params], scale.body.block.body))
+
+
 def test_module_of_a_named_function():
     @T.prim_func
     def before():

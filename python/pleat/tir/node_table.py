@@ -157,7 +157,7 @@ def make_module(functions):
 
 def make_function(params, body, ret_type, buffer_map, attrs):
     """The module that has a function of these nodes, which is private without a name among its attributes. A
-    buffer as a parameter stands for a handle."""
+    buffer as a parameter stands for a handle; the parameter of another function brings its buffer."""
     buffers, variables, attrs = dict(buffer_map or {}), [], dict(attrs or {})
     for param in params:
         param = param.asobject() if hasattr(param, "asobject") else param
@@ -166,6 +166,8 @@ def make_function(params, body, ret_type, buffer_map, attrs):
             buffers[variables[-1]] = param
         else:
             variables.append(param)
+            if getattr(param, "buffer", None) is not None:
+                buffers.setdefault(param, param.buffer)
     name = str(attrs.get("global_symbol", "main"))
     if "global_symbol" not in attrs:
         attrs["private"] = True
