@@ -60,6 +60,9 @@ typedef struct PleatCapture {
   const char *const *names;
   size_t name_count;
   int scope; /* 0: the names are those around the script. Otherwise those around a macro */
+  /* For each name its element type ("float32") where it is a buffer or a variable, otherwise NULL.
+   * NULL: no type is known. */
+  const char *const *types;
 } PleatCapture;
 
 /* The kinds of answer. */

@@ -141,9 +141,9 @@ static const SourceFile *macro_file(Context *context, const PleatCaptured *captu
 }
 
 static Captured ask(void *env, Context *context, int scope, const char *expression,
-                    const char *const *names, int name_count) {
+                    const char *const *names, const char *const *types, int name_count) {
   const PleatScript *script = env;
-  PleatCapture capture = {expression, names, (size_t)name_count, scope};
+  PleatCapture capture = {expression, names, (size_t)name_count, scope, types};
   PleatCaptured captured = {0};
   int kind = script->capture(script->capture_env, &capture, &captured);
   Captured result = {.kind = CAPTURED_UNKNOWN};

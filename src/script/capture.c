@@ -73,11 +73,23 @@ static bool has_captured_root(Parser *parser, const PyNode *node, const LambdaSc
 
 // ---- Values -------------------------------------------------------------------------------------
 
+// The element type of a buffer or variable; NULL for other names and for numbers without a type.
+static const char *type_of_name(Parser *parser, Str name) {
+  const Binding *binding = parser_find(parser, name);
+  if (!binding) return NULL;
+  if (binding->kind == BOUND_BUFFER) return dtype_name(parser->context, binding->buffer->type);
+  bool is_typed = binding->kind == BOUND_EXPR && !binding->is_literal;
+  return is_typed ? dtype_name(parser->context, binding->expr->type) : NULL;
+}
+
 static Captured ask(Parser *parser, const PyNode *node, const Uses *uses) {
   Text text = text_new(parser->arena);
   if (!py_print(node, &text)) return (Captured){0};
+  int count = uses->own_names.count;
+  const char **types = arena_array(parser->arena, const char *, count);
+  for (int i = 0; i < count; i++) types[i] = type_of_name(parser, uses->own_names.items[i]);
   return parser->capture->find(parser->capture->env, parser->context, parser->scope,
-                               text_string(&text), uses->own_names.items, uses->own_names.count);
+                               text_string(&text), uses->own_names.items, types, count);
 }
 
 // The name of a mistake that is reported.
@@ -272,7 +284,7 @@ static void choose(Parser *parser, PyNode **slot, const LambdaScope *scope) {
   if (!is_pythons(parser, *condition, scope) || !py_print(*condition, &text)) return;
   text_puts(&text, ")");
   Captured captured = parser->capture->find(parser->capture->env, parser->context, parser->scope,
-                                            text_string(&text), NULL, 0);
+                                            text_string(&text), NULL, NULL, 0);
   if (captured.kind != CAPTURED_VALUE) return;
   *slot = (*slot)->items[strcmp(captured.text, "True") ? 2 : 0];
   choose(parser, slot, scope);

@@ -79,7 +79,7 @@ static Captured question(Parser *parser, const PyNode *call) {
   }
   text_printf(&text, ")");
   return parser->capture->find(parser->capture->env, parser->context, parser->scope,
-                               text_string(&text), a.names.items, a.names.count);
+                               text_string(&text), a.names.items, NULL, a.names.count);
 }
 
 // ---- The answer ---------------------------------------------------------------------------------

@@ -371,7 +371,8 @@ static bool is_registered(Parser *parser, const char *name) {
   const ScriptCapture *capture = parser->capture;
   if (!capture || !capture->find) return false;
   Str question = str_format(parser->context, "_pleat_is_operation('%s')", name);
-  return capture->find(capture->env, parser->context, 0, question, NULL, 0).kind == CAPTURED_VALUE;
+  return capture->find(capture->env, parser->context, 0, question, NULL, NULL, 0).kind ==
+         CAPTURED_VALUE;
 }
 
 // T.NAME(operands…, dtype=type) for the operation "tir.NAME". `is_object`: it is written as an

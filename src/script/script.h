@@ -44,9 +44,10 @@ typedef struct Captured {
 
 typedef struct ScriptCapture {
   // NULL: nothing is captured. `scope` is 0 for the script, or that of the macro which holds the
-  // expression; `names` are the names in it that the script defines.
+  // expression; `names` are the names in it that the script defines, and `types` the element types
+  // of those that are buffers or variables, otherwise NULL.
   Captured (*find)(void *env, Context *context, int scope, const char *expression,
-                   const char *const *names, int name_count);
+                   const char *const *names, const char *const *types, int name_count);
   // Finds the type of a value that an operator computes. NULL, or left as it is: not known.
   void (*infer)(Context *context, Value *value);
   void *env;

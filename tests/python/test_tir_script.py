@@ -516,6 +516,23 @@ def test_python_branches_on_constants():
             bool(unknown)
 
 
+def test_python_knows_the_types_of_values():
+    """A function of Python may ask for the types of buffers, variables, elements and sums of such."""
+    seen = []
+
+    def low_bits(x, at, count):
+        seen.extend([x.ty.dtype, x.dtype, (x >> at).dtype, (x.astype("int64") + 1).dtype, at.dtype, (at * 3).dtype])
+        assert x.dtype == "int8" and not isinstance((x < at).dtype, str)
+        return pleat.tir.Cast("float32", (x >> at) & pleat.tir.const(count, "int8"))
+
+    @T.prim_func
+    def f(A: T.Buffer((1, 13), "int8"), B: T.Buffer((1, 13), "float32"), n: T.int8):
+        for i in range(13):
+            B[0, i] = low_bits(A[0, i - i % 1], n, 3)
+    assert seen == ["int8", "int8", "int8", "int64", "int8", "int8"]
+    assert "T.Cast(\"float32\", T.bitwise_and(T.shift_right(A[0, i - i % 1], n), T.int8(3)))" in f.script()
+
+
 def test_python_cannot_branch_on_values_of_the_program():
     def positive(x):
         return x if x > 0 else 0

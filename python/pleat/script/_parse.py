@@ -143,12 +143,18 @@ class _Capture:
     def _answer(self, asked, captured):
         own = [ffi.string(asked.names[i]).decode() for i in range(asked.name_count)]
         names = {"_pleat_is_operation": _is_operation, "_pleat_emit_te": _emit_te, **self.scopes[asked.scope],
-                 **{name: Value(name) for name in own}}
+                 **{name: Value(name, self._type(asked, i)) for i, name in enumerate(own)}}
         value = eval(ffi.string(asked.expression).decode(), names)
         if isinstance(value, MacroUse):
             return self._macro(value.macro, captured)
         captured.text = self._text(text_of(value))
         return _lib.PLEAT_CAPTURE_VALUE
+
+    @staticmethod
+    def _type(asked, i):
+        """The element type of a name of the script that is a buffer or a variable; None for others."""
+        known = asked.types != ffi.NULL and asked.types[i] != ffi.NULL
+        return ffi.string(asked.types[i]).decode() if known else None
 
     def _macro(self, macro, captured):
         text, file, captured.first_line = source_of(macro.function)

@@ -37,17 +37,23 @@ def _number(text):
 class Value:
     """An expression of a script, which has no value yet: `text` makes its text.
 
-    Operators, calls, subscripts and attributes give larger expressions."""
+    Operators, calls, subscripts and attributes give larger expressions. `_type` is the element type where it
+    is known, and otherwise None."""
 
-    __slots__ = ("_text",)
+    __slots__ = ("_text", "_type")
     __hash__ = object.__hash__
 
-    def __init__(self, text):
-        self._text = text if callable(text) else lambda: text
+    def __init__(self, text, dtype=None):
+        self._text, self._type = text if callable(text) else lambda: text, dtype
 
     def __getattr__(self, name):
         if name == "__name__":
             return self._text().rpartition(".")[2]
+        if name == "ty" and self._type:
+            return self  # as in nodes, an object with the fields of the type
+        if name == "dtype" and self._type:
+            from pleat.tir.nodes import prim_type
+            return prim_type(self._type)
         if name.startswith("__"):
             raise AttributeError(name)
         return Value(lambda: f"{self._text()}.{name}")
@@ -64,7 +70,8 @@ class Value:
             items = index if isinstance(index, tuple) else (index,)
             inner = ", ".join(_index_text(item) for item in items)
             return f"{self._text()}[{inner if items else '()'}]"
-        return Value(text)
+        items = index if isinstance(index, tuple) else (index,)
+        return Value(text, self._type if all(map(_is_scalar_index, items)) else None)
 
     def __iter__(self):
         raise TypeError(f"`{self}` is known only when the program runs: it is no Python sequence")
@@ -75,6 +82,9 @@ class Value:
             return truth
         raise TypeError(f"`{self}` is known only when the program runs: use T.if_then_else, T.And, "
                         "T.Or or T.Not")
+
+    def is_number(self):
+        return _TYPED.fullmatch(self._text()) is not None
 
     def as_expression(self):
         """The node of a constant, T.int32(5)."""
@@ -107,10 +117,24 @@ class Value:
         return Value(lambda: f"(~{self._text()})")
 
     def astype(self, dtype):
-        return Value(lambda: f"T.Cast({text_of(dtype)}, {self._text()})")
+        known = str(dtype) if isinstance(dtype, str) else None
+        return Value(lambda: f"T.Cast({text_of(dtype)}, {self._text()})", known)
 
     def __repr__(self):
         return self._text()
+
+
+def _is_scalar_index(value):
+    """Is it known to be one integer, so that an element at it has the type of its buffer?"""
+    return isinstance(value, int) or isinstance(value, Value) and value._type in ("int32", "int64")
+
+
+def _common_type(spelling, a, b):
+    """The type of the result of an operator, where both operands have it, or one is a small integer of Python."""
+    types = {one._type if isinstance(one, Value) else None for one in (a, b)
+             if type(one) is not int or abs(one) > 127}
+    keeps = spelling not in ("/", "**", *COMPARISONS.values()) and "bool" not in types
+    return types.pop() if keeps and len(types) == 1 else None
 
 
 def _is_node(value):
@@ -125,7 +149,7 @@ def _operator(spelling, name, reflected=False):
         if _is_node(other) and _TYPED.fullmatch(self._text()):  # a number beside a node: T.int32(0) <= x
             operation = getattr(operator, name + "_" * (name in ("and", "or")))
             return operation(*(one.as_expression() if hasattr(one, "as_expression") else one for one in (a, b)))
-        return Value(lambda: f"({text_of(a)} {spelling} {text_of(b)})")
+        return Value(lambda: f"({text_of(a)} {spelling} {text_of(b)})", _common_type(spelling, a, b))
     return apply
 
 

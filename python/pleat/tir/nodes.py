@@ -186,6 +186,14 @@ class PrimExpr(Node):
 
     TYPE = staticmethod(lambda fields: fields["dtype"])
 
+    def __new__(cls, *values, **named):
+        """A node; of an expression that a script passes to a function of Python, again such an expression."""
+        spelling = _SPELLINGS.get(cls.__name__, "")
+        is_open = any(isinstance(one, Value) and not one.is_number() for one in values)
+        if is_open and not named and spelling.isidentifier():
+            return Value(f"T.{spelling}({', '.join(map(text_of, values))})")
+        return super().__new__(cls)
+
     def _completed(self, fields):
         fields = super()._completed(fields)
         return {**fields, "dtype": self.TYPE(fields)}
