@@ -36,6 +36,17 @@ def convolved(x, w, stride, pad, dilation, groups=1):
     return np.concatenate(split, 1)
 
 
+def in_parts(x, counts, reduce):
+    """The parts of the last axes, each of which is reduced to one number."""
+    for axis, count in zip(range(-len(counts), 0), counts):
+        extent, parts = x.shape[axis], []
+        for i in range(count):
+            part = np.arange(i * extent // count, -(-(i + 1) * extent // count))
+            parts.append(reduce(np.take(x, part, axis), axis=axis, keepdims=True))
+        x = np.concatenate(parts, axis)
+    return x
+
+
 def softmax(x, axis):
     e = np.exp(x - x.max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)
@@ -133,6 +144,10 @@ CASES = {
                         lambda x: windows(padded(x, 1), (3, 3), 2).sum((-2, -1))
                         / windows(padded(np.ones_like(x), 1), (3, 3), 2).sum((-2, -1))),
     "global_pool": (lambda t, x: t.nn.global_pool(x, "avg"), [Z], lambda x: x.mean((2, 3), keepdims=True)),
+    "adaptive_max": (lambda t, x: t.nn.adaptive_pool(x, (5, 3), "max"), [Z], lambda x: in_parts(x, (5, 3), np.max)),
+    "adaptive_avg": (lambda t, x: t.nn.adaptive_pool(x, (1, 7), "avg"), [Z], lambda x: in_parts(x, (1, 7), np.mean)),
+    "adaptive_rows": (lambda t, x: t.nn.adaptive_pool1d(x, 13, "avg"), [floats(1, 2, 5)],
+                      lambda x: in_parts(x, (13,), np.mean)),
     "layer_norm": (lambda t, x, g, b: t.nn.layer_norm(x, g, b, [-1], 1e-5), [X, Y, Y * 2],
                    lambda x, g, b: (x - x.mean(1, keepdims=True))
                    / np.sqrt(x.var(1, keepdims=True) + 1e-5) * g + b),
@@ -220,6 +235,7 @@ def test_free_sizes():
     (lambda x: topi.squeeze(x, 1), "axis 1 has extent 7, not 1"),
     (lambda x: topi.split(x, 3), "an axis of extent 5 has no 3 equal parts"),
     (lambda x: topi.nn.pool2d(x, 2, 1, 1, 0, "sum", layout="HW"), "expected max or avg"),
+    (lambda x: topi.nn.adaptive_pool(x, (2, 0), "max", layout="HW"), "extent 7 in 0 parts"),
 ])
 def test_messages(call, message):
     with pytest.raises(ValueError, match=message):

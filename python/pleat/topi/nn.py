@@ -253,6 +253,29 @@ def depthwise_conv2d_nchw(Input, Filter, stride, padding, dilation, out_dtype=No
                       tag="depthwise_conv2d_nchw")
 
 
+def _check_pooling(pool_type):
+    if pool_type not in ("max", "avg"):
+        raise ValueError(f"the type of pooling is {pool_type!r}, expected max or avg")
+
+
+def _type_of_sums(dtype):
+    """The type in which a sum of small integers does not wrap around."""
+    bits = int("".join(c for c in dtype if c.isdigit()) or 8)
+    return "int32" if dtype.startswith(("int", "uint")) and bits < 32 else dtype
+
+
+def _means(total, count, dtype, name):
+    """Sums over the number of elements that count(*indices) gives."""
+    def mean(*ax):
+        number = count(*ax)
+        number = (tir.const(number, total.dtype) if isinstance(number, int)
+                  else tir.max(number, 1).astype(total.dtype))
+        if "float" in dtype:
+            return total(*ax) / number
+        return tir.truncdiv(total(*ax), number).astype(dtype)
+    return te.compute(total.shape, mean, name=name, tag="elemwise")
+
+
 def pool2d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, layout="NCHW",
            count_include_pad=True):
     """The greatest ("max") or the mean ("avg") element of each window. padding: top, left, bottom, right;
@@ -263,8 +286,7 @@ def pool2d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, 
     before, after = get_pad_tuple(padding, kernel)
     if ceil_mode:
         after = [a + s - 1 for a, s in zip(after, strides)]
-    if pool_type not in ("max", "avg"):
-        raise ValueError(f"the type of pooling is {pool_type!r}, expected max or avg")
+    _check_pooling(pool_type)
     sides = [[dict(zip(places, side)).get(k, 0) for k in range(data.ndim)] for side in (before, after)]
     least = te.min_value(data.dtype) if pool_type == "max" else 0
     padded = pad(data, *sides, pad_value=least, name="pad_temp")
@@ -273,9 +295,7 @@ def pool2d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, 
         shape[k] = size
     over = [te.reduce_axis((0, t), f"rv{k}") for k, t in enumerate(kernel)]
 
-    bits = int("".join(c for c in data.dtype if c.isdigit()) or 8)
-    narrow = data.dtype.startswith(("int", "uint")) and bits < 32
-    sums = "int32" if narrow else data.dtype  # in which a sum of small integers does not wrap around
+    sums = _type_of_sums(data.dtype)
 
     def window(*ax):
         at = list(ax)
@@ -283,7 +303,7 @@ def pool2d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, 
             at[k] = _scaled(ax[k], s, tap, d)
         if pool_type == "max":
             return te.max(padded(*at), axis=over)
-        return te.sum(padded(*at).astype(sums) if narrow else padded(*at), axis=over)
+        return te.sum(_as(padded(*at), sums), axis=over)
     if pool_type == "max":
         return te.compute(shape, window, name="pool_max", tag="pool_max")
     total = te.compute(shape, window, name="pool_sum", tag="pool_sum")
@@ -300,13 +320,7 @@ def pool2d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, 
             inside.append(last - skipped)
         return inside[0] * inside[1]
 
-    def mean(*ax):
-        number = count(*ax)
-        number = tir.const(number, sums) if isinstance(number, int) else tir.max(number, 1).astype(sums)
-        if "float" in data.dtype:
-            return total(*ax) / number
-        return tir.truncdiv(total(*ax), number).astype(data.dtype)
-    return te.compute(shape, mean, name="pool_avg", tag="elemwise")
+    return _means(total, count, data.dtype, "pool_avg")
 
 
 def global_pool(data, pool_type, layout="NCHW"):
@@ -314,6 +328,63 @@ def global_pool(data, pool_type, layout="NCHW"):
     places = [layout.index("H"), layout.index("W")]
     kernel = [data.shape[k] for k in places]
     return pool2d(data, kernel, 1, 1, 0, pool_type, False, layout)
+
+
+def _part(extent, count):
+    """(first, end, widest) for an axis in `count` parts, which overlap where these are not equal: functions of the
+    number of a part, and the extent of the longest."""
+    if count == 1:
+        return lambda i: 0, lambda i: extent, extent
+    if not isinstance(extent, int) or not isinstance(count, int) or count < 1:
+        raise ValueError(f"an axis of extent {extent} in {count} parts: expected numbers, the second at least 1")
+
+    def first(i):
+        return i * (extent // count) if extent % count == 0 else quotient(i * extent, count)
+
+    def end(i):
+        return first(i + 1) if extent % count == 0 else _ceil_div((i + 1) * extent, count)
+    return first, end, max(end(i) - first(i) for i in range(count))
+
+
+def _adaptive(data, output_size, pool_type, layout, axes):
+    """The greatest or the mean element of each part of the axes, of which there are output_size."""
+    _check_pooling(pool_type)
+    places, counts = [layout.index(a) for a in axes], pair(output_size, len(axes))
+    parts = [_part(data.shape[k], n) for k, n in zip(places, counts)]
+    shape = [dict(zip(places, counts)).get(k, e) for k, e in enumerate(data.shape)]
+    over = [te.reduce_axis((0, widest), f"rv{k}") for k, (_, _, widest) in enumerate(parts)]
+    sums, is_max = _type_of_sums(data.dtype), pool_type == "max"
+    none = te.min_value(data.dtype) if is_max else tir.const(0, data.dtype)
+
+    def element(*ax):
+        at, inside = list(ax), []
+        for k, n, tap, (first, end, _) in zip(places, counts, over, parts):
+            at[k] = first(ax[k]) + tap
+            if n != 1 and data.shape[k] % n != 0:
+                inside.append(at[k] < end(ax[k]))
+        value = tir.if_then_else(tir.all(*inside), data(*at), none) if inside else data(*at)
+        return te.max(value, axis=over) if is_max else te.sum(_as(value, sums), axis=over)
+
+    def count(*ax):
+        return product(end(ax[k]) - first(ax[k]) for k, (first, end, _) in zip(places, parts))
+    name = "adaptive_pool_" + ("max" if is_max else "sum")
+    pooled = te.compute(shape, element, name=name, tag=name)
+    return pooled if is_max else _means(pooled, count, data.dtype, "adaptive_pool_avg")
+
+
+def adaptive_pool(data, output_size, pool_type, layout="NCHW"):
+    """The greatest ("max") or the mean ("avg") element of each of output_size parts of the images."""
+    return _adaptive(data, output_size, pool_type, layout, "HW")
+
+
+def adaptive_pool1d(data, output_size, pool_type, layout="NCW"):
+    """See adaptive_pool."""
+    return _adaptive(data, output_size, pool_type, layout, "W")
+
+
+def adaptive_pool3d(data, output_size, pool_type, layout="NCDHW"):
+    """See adaptive_pool."""
+    return _adaptive(data, output_size, pool_type, layout, "DHW")
 
 
 # ---- Normalization ----------------------------------------------------------------------------------
