@@ -79,6 +79,45 @@ static bool is_identity(const Domain *d, Expr *const *indices, int count) {
   return layout && layout_is_identity(d->context, layout).verdict == VERDICT_YES;
 }
 
+// ---- Reads of a part
+
+typedef struct LoadOfTensor {
+  const Buffer *buffer;
+  Expr *load; // of it
+  bool several;
+} LoadOfTensor;
+
+static bool note_load(Visitor *visitor, Expr *e) {
+  LoadOfTensor *only = visitor->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != only->buffer) return true;
+  only->several |= only->load && only->load != e;
+  only->load = e;
+  return true;
+}
+
+static bool count_of(Expr *const *extents, int count, int64_t *product) {
+  int64_t extent;
+  *product = 1;
+  for (int i = 0; i < count; i++)
+    if (!expr_as_int(extents[i], &extent) || !mul_fits(*product, extent, product)) return false;
+  return true;
+}
+
+bool stage_reads_part(Context *context, const Stage *stage, const StageTensor *tensor) {
+  const TeStage *te = stage->te;
+  int64_t elements, computed;
+  if (stage_is_reduction(stage) || stage_is_opaque(stage) || te->program || stage->member_count ||
+      !count_of(tensor->buffer->shape, tensor->buffer->rank, &elements) ||
+      !count_of(te->output->shape, te->output->rank, &computed) || computed >= elements)
+    return false;
+  LoadOfTensor only = {.buffer = tensor->buffer};
+  visit_expr(&(Visitor){.env = &only, .enter_expr = note_load}, te->value);
+  if (!only.load || only.several) return false;
+  Domain d = domain_of(context, te);
+  const Layout *layout = layout_of(&d, only.load->args, only.load->count);
+  return layout && layout_is_injective(context, layout).verdict == VERDICT_YES;
+}
+
 // ---- Composition -----------------------------------------------------------------------------
 
 // The user states which value all elements outside of the box have that the inner stage takes. The

@@ -679,16 +679,18 @@ static int reads_together(const Stage *a, const Stage *b) {
   return count;
 }
 
-// The only reader, when it reads each element at the index where the stage computes it.
-static Stage *reader_in_place(const Stage *stage) {
+// The only reader, when it computes each element of the stage at most once: it reads them in place,
+// or a part of them.
+static Stage *reader_of_each(const StageGraph *s, const Stage *stage) {
   const StageTensor *output = stage->output;
   if (stage_is_reduction(stage) || output->is_output || output->kept || output->users.count != 1)
     return NULL;
   Stage *user = output->users.items[0];
   if (output->constant && !user->output->constant) return NULL;
-  bool in_place = !stage_is_reduction(user) && stage_reads_in_place(user, output) &&
-                  reads_together(stage, user) <= MOST_READS;
-  return in_place ? user : NULL;
+  if (stage_is_reduction(user) || reads_together(stage, user) > MOST_READS) return NULL;
+  bool each = stage_reads_in_place(user, output) ||
+              (!stage->te->program && stage_reads_part(s->context, user, output));
+  return each ? user : NULL;
 }
 
 // Is each element one of another tensor, which its index chooses, as in a concatenation?
@@ -716,7 +718,7 @@ static bool longer_rows_may_pay(const StageGraph *s, const HostMachine *machine,
                                 Stage *reader) {
   enum { MOST_READERS = 16 };
   Stage *readers[MOST_READERS];
-  for (int count = 0; reader && count < MOST_READERS; reader = reader_in_place(reader)) {
+  for (int count = 0; reader && count < MOST_READERS; reader = reader_of_each(s, reader)) {
     readers[count++] = reader;
     if (stage_storing_may_pay(s->context, machine, stage, readers, count)) return true;
   }
@@ -790,7 +792,7 @@ void stage_graph_inline_intermediates(StageGraph *s, const HostMachine *machine)
   bool any = false;
   stage_graph_find_constants(s);
   for (int i = 0; i < s->stages.count; i++) {
-    Stage *stage = s->stages.items[i], *user = reader_in_place(stage);
+    Stage *stage = s->stages.items[i], *user = reader_of_each(s, stage);
     if (!user || joins_in_place(stage)) continue;
     TeStage *te = computing_both(s, stage, user);
     if (!te) continue;

@@ -224,6 +224,9 @@ double stage_iterations(const Stage *stage); // of its block; -1 when an extent 
 double stage_tensor_elements(const StageTensor *tensor); // -1 when an extent is symbolic
 // True when the stage reads `tensor` only at its own axes, and its output has the same shape.
 bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor);
+// Does the stage, which is no reduction, read less than all elements of the tensor, and each at one
+// of its own elements only?
+bool stage_reads_part(Context *context, const Stage *stage, const StageTensor *tensor);
 StageTensor *stage_tensor_new(StageGraph *stages, Buffer *buffer);
 StageTensor *stage_tensor_of(const StageGraph *stages, const Buffer *buffer);
 
