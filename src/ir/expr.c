@@ -268,12 +268,20 @@ Expr *expr_lanes(Context *context, DType type, DType vector) {
   return expr_cast(context, type, lanes);
 }
 
+static const Expr *unwidened(const Expr *e) {
+  bool widens = e->op == EXPR_CAST && dtype_equal(e->type, DTYPE_INT64) &&
+                dtype_equal(e->args[0]->type, DTYPE_INT32);
+  return widens ? e->args[0] : e;
+}
+
 static bool is_vscale(const Expr *e) {
+  e = unwidened(e);
   return e->op == EXPR_INTRINSIC_PURE && !strcmp(e->as.s, "vscale");
 }
 
 bool expr_scalable_lanes(const Expr *e, int *lanes) {
   int64_t factor = 1;
+  e = unwidened(e);
   bool is_left = e->op == EXPR_MUL && is_vscale(e->args[0]);
   bool is_right = e->op == EXPR_MUL && is_vscale(e->args[1]);
   if (!is_left && !is_right && !is_vscale(e)) return false;

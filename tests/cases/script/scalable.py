@@ -7,6 +7,7 @@ from tvm.script import tirx as T
 def scalable(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32"), n: T.int32):
     A[0:T.vscale() * 4] = B[T.Ramp(0, 1, T.vscale() * 4)] + T.Broadcast(T.float32(2), 4 * T.vscale())
     A[n:n + T.vscale() * 4] = T.Cast("float32xvscalex4", B[T.Ramp(n, 2, T.vscale() * 4)] > T.float32(1))
+    A[T.Cast("int64", n):T.Cast("int64", n) + T.Cast("int64", T.vscale() * 4)] = B[0:T.vscale() * 4]
     v: T.let[T.float32xvscalex4] = A[0:T.vscale() * 4]
     T.call_llvm_intrin("void", "llvm.store", T.get_active_lane_mask("boolxvscalex4", 0, n), v)
 
