@@ -74,6 +74,26 @@ static Span ramp(Span base, Span stride, int lanes) {
   return sum(base, reach);
 }
 
+// The bits that are set in one of two numbers, or in both. Where neither is negative, the result
+// has no more bits than the larger one.
+static Span bits_of(Span a, Span b, DType type) {
+  int64_t most = 0;
+  if (a.low < 0 || b.low < 0) return all_of(type);
+  while (most < MAX_OF(a.high, b.high)) most = 2 * most + 1;
+  return (Span){0, end_of(most), false};
+}
+
+static Span common_bits(Span a, Span b, DType type) {
+  if (a.low < 0 && b.low < 0) return all_of(type);
+  if (a.low < 0 || b.low < 0) return (Span){0, a.low < 0 ? b.high : a.high, false};
+  return (Span){0, MIN_OF(a.high, b.high), false};
+}
+
+static Span shifted_right(Span a, Span b, DType type) {
+  if (b.low != b.high || b.low < 0 || b.low > 31) return all_of(type);
+  return quotient(a, (Span){(int64_t)1 << b.low, (int64_t)1 << b.low, false}, type);
+}
+
 static Span of_operands(const Expr *e, Span a, Span b) {
   switch ((int)e->op) {
   case EXPR_ADD: return sum(a, b);
@@ -86,6 +106,10 @@ static Span of_operands(const Expr *e, Span a, Span b) {
   case EXPR_IF_THEN_ELSE:
   case EXPR_SELECT: return (Span){MIN_OF(a.low, b.low), MAX_OF(a.high, b.high), false};
   case EXPR_RAMP: return ramp(a, b, e->type.lanes);
+  case EXPR_BIT_AND: return common_bits(a, b, e->type);
+  case EXPR_BIT_OR:
+  case EXPR_BIT_XOR: return bits_of(a, b, e->type);
+  case EXPR_SHIFT_RIGHT: return shifted_right(a, b, e->type);
   case EXPR_ABS: return magnitude(a);
   case EXPR_CAST:
   case EXPR_BROADCAST: return a;
@@ -122,6 +146,13 @@ static int operands(const Expr *e, int *first) {
   }
 }
 
+// Is the result made of the last bits of the first operand, which are the same where it overflows?
+static bool takes_last_bits(const Expr *e, Span b) {
+  if (b.wraps || b.low < 0 || b.high > INT32_MAX) return false;
+  bool is_power = b.low == b.high && b.low > 0 && !(b.low & (b.low - 1));
+  return e->op == EXPR_BIT_AND || (e->op == EXPR_FLOOR_MOD && is_power);
+}
+
 // The span of a variable that is no argument, and that no loop or let defines.
 static const Span a_size = {0, 1, false};
 
@@ -132,8 +163,8 @@ static Span find_span(Widening *w, Expr *e) {
   if (!count) return all_of(e->type);
   Span a = span_of(w, e->args[first]), b = count > 1 ? span_of(w, e->args[first + 1]) : a;
   Span span = of_operands(e, a, b), all = all_of(e->type);
-  span.wraps =
-      a.wraps || b.wraps || (e->type.bits < 64 && (span.low < all.low || span.high > all.high));
+  span.wraps = ((a.wraps || b.wraps) && !takes_last_bits(e, b)) ||
+               (e->type.bits < 64 && (span.low < all.low || span.high > all.high));
   return span;
 }
 

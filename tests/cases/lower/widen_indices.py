@@ -39,3 +39,11 @@ def sizes(a: T.handle, by: T.Buffer((1,), "uint32")):
     B = T.decl_buffer((n * m,), "float32", data=A.data)
     for i, j in T.grid(n, m):
         B[i * m + j] = A[T.Cast("int32", by[0] * T.uint32(3)), j]
+
+
+@T.prim_func
+def bits(A: T.Buffer((1024,), "int32"), x: T.Buffer((64,), "int32"), n: T.int32):
+    for i, j in T.grid(16, 64):
+        A[i * 64 + (j ^ (i % 8))] = A[i * 64 + (j ^ (x[j] & 7))]
+        if i * 64 + (j >> 2 | 8) < ((n * n) & 15) + (n & x[0]):
+            A[i * 64 + (j + n) % 64] = A[(j ^ n) + ((x[j] * 5 + n) & 63) + (x[0] >> 1)]
