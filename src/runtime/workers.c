@@ -32,7 +32,7 @@ enum {
   MOST_WORKERS = 4096,    // whose pieces have numbers of PIECE_BITS
 };
 
-// The pieces from `first` to before `end` that are left to a thread, of a loop.
+// The pieces of a loop that a thread has left, from `first` to before `end`.
 typedef struct Share {
   _Alignas(LINE_BYTES) _Atomic uint64_t word; // loop, end, first
 } Share;
@@ -121,7 +121,7 @@ static void run_piece(Workers *workers, int64_t number) {
   finish_piece(workers);
 }
 
-// Returns how many.
+// Takes pieces until there are none, and returns how many it ran.
 static int run_pieces(Workers *workers, int self) {
   int done = 0;
   for (int i = 0; i < workers->size; i++) {
