@@ -15,19 +15,22 @@ static const char *base_name(const BlockVar *v) {
   return v->var->as.var->name;
 }
 
-// Adds to the condition that the variable's value is within its domain, and before `end` where that
-// is given and comes first.
-static Expr *limited(Move *move, const BlockVar *v, Expr *end, Expr *condition) {
+static Expr *also(Move *move, Expr *condition, Expr *more) {
+  if (analyzer_prove(move->analyzer, more)) return condition;
+  return condition_and(move->schedule->context, condition, analyzer_simplify(move->analyzer, more));
+}
+
+// Adds to the condition that the variable's value is within its domain, and before the window's end
+// where that is given and comes first, or must be kept.
+static Expr *limited(Move *move, const BlockVar *v, const Window *w, Expr *condition) {
   Context *context = move->schedule->context;
   Expr *domain_end = expr_add(context, v->min, v->extent);
+  Expr *end = w->end ? expr_cast(context, v->var->type, w->end) : NULL;
   bool sooner =
       end && analyzer_prove(move->analyzer, expr_binary(context, EXPR_LE, end, domain_end));
-  Expr *low = expr_binary(context, EXPR_LE, v->min, v->binding);
-  Expr *high = expr_lt(context, v->binding, sooner ? end : domain_end);
-  if (!analyzer_prove(move->analyzer, low))
-    condition = condition_and(context, condition, analyzer_simplify(move->analyzer, low));
-  if (analyzer_prove(move->analyzer, high)) return condition;
-  return condition_and(context, condition, analyzer_simplify(move->analyzer, high));
+  condition = also(move, condition, expr_binary(context, EXPR_LE, v->min, v->binding));
+  condition = also(move, condition, expr_lt(context, v->binding, sooner ? end : domain_end));
+  return w->exact && !sooner ? also(move, condition, expr_lt(context, v->binding, end)) : condition;
 }
 
 static Stmt *new_nest(Move *move, Expr *condition) {
@@ -47,7 +50,7 @@ static Stmt *new_nest(Move *move, Expr *condition) {
     Expr *zero = expr_int(context, v->var->type, 0);
     if (loops[i]) analyzer_bind(move->analyzer, loops[i], zero, w->extent);
     v->binding = unit ? w->min : expr_add(context, w->min, loops[i]);
-    if (!w->whole) condition = limited(move, v, w->end, condition);
+    if (!w->whole) condition = limited(move, v, w, condition);
   }
   analyzer_reset(move->analyzer, mark);
   copy->predicate = condition_and(context, NULL, condition);
@@ -763,8 +766,8 @@ static bool consumer_windows(Move *move, const Region *read, const Region *writt
     const Window *next = &windows[i];
     Window *w = &move->windows[i];
     if (next->whole) continue;
-    if (!w->whole &&
-        (!analyzer_prove_equal(move->analyzer, w->min, next->min) || w->extent != next->extent))
+    if (!w->whole && (!analyzer_prove_equal(move->analyzer, w->min, next->min) ||
+                      w->extent != next->extent || w->end != next->end))
       return move_refuse(move, "its producers complete different parts there");
     *w = *next;
   }

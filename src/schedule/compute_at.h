@@ -8,10 +8,12 @@
 
 // The range of one of the block's variables at its new position: `min` is in terms of the loops
 // there, and the extent is constant or symbolic. `whole`: the range is the variable's domain.
-// `end`: no reader needs values from there on; NULL when that is not known.
+// `end`: no reader needs values from there on; NULL when that is not known. `exact`: the block must
+// not run from there on, since it does so in another iteration.
 typedef struct Window {
   bool whole;
   Expr *min, *extent, *end;
+  bool exact;
 } Window;
 
 typedef struct Move {

@@ -5,6 +5,7 @@
 
 void window_settle(Move *move, const BlockVar *v, Window *window) {
   int64_t extent, domain;
+  if (window->exact) return;
   window->whole |= window->min == v->min && window->extent == v->extent;
   bool fixed = !window->whole && expr_as_int(window->extent, &extent);
   if (fixed && expr_as_int(v->extent, &domain) && extent >= domain) window->whole = true;

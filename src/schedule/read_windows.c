@@ -184,33 +184,40 @@ static bool stores_all(Move *move, const Region *written, int d, const Window *w
                         expr_binary(context, EXPR_LE, expr_min(context, claimed, shape), end));
 }
 
-// The values of the variable for which the last element that is read is in the part.
-static Window values_of(Move *move, const Completed *part, const ReadWindow *window) {
+// The first value of the variable for which the last element that is read is at `element` or
+// behind it.
+static Expr *first_value(Move *move, Expr *element, const ReadWindow *window) {
   Context *context = move->schedule->context;
   int64_t last = window->first + window->count - 1, factor = window->factor;
-  Expr *by = expr_int(context, part->min->type, factor);
-  Expr *min = plus(context, expr_floor_div(context, part->min, by), -floor_div(last, factor));
-  return (Window){false, analyzer_simplify(move->analyzer, min),
-                  expr_int(context, min->type, part->size / factor), NULL};
+  int64_t whole = floor_div(last, factor);
+  Expr *by = expr_int(context, element->type, factor);
+  Expr *up = plus(context, element, factor - 1 - (last - whole * factor));
+  return analyzer_simplify(move->analyzer, plus(context, expr_floor_div(context, up, by), -whole));
+}
+
+// The values of the variable for which the last element that is read is in the part. Where its size
+// is no multiple of the steps, some parts have one value fewer than others.
+static Window values_of(Move *move, const Completed *part, const ReadWindow *window) {
+  Context *context = move->schedule->context;
+  int64_t factor = window->factor, count = (part->size + factor - 1) / factor;
+  Expr *min = first_value(move, part->min, window);
+  Expr *end = first_value(move, plus(context, part->min, part->size), window);
+  bool exact = part->size % factor != 0;
+  return (Window){false, min, expr_int(context, min->type, count), exact ? end : NULL, exact};
 }
 
 static const char *find_window(Move *move, const Region *read, const Region *written, int d,
                                const ReadWindow *window, Window *out) {
-  Context *context = move->schedule->context;
   Window w = window_of(move, written, d);
   Completed part = {.move = move, .min = w.min};
-  Expr *rest = expr_floor_mod(context, w.min, expr_int(context, w.min->type, window->factor));
   if (!expr_as_int(w.extent, &part.size) || !stores_all(move, written, d, &w))
     return "the size of the part is not known";
-  if (part.size % window->factor != 0 ||
-      !analyzer_prove_equal(move->analyzer, rest, expr_int(context, rest->type, 0)))
-    return "the part is not proved to be a multiple of the steps between what it reads";
   bool beside = window->count > 1 || block_reads_conditionally(move->moved, read->buffer);
   const char *why = beside ? stored_before(&part, window, written, d) : NULL;
   if (why) return why;
   Window next = values_of(move, &part, window);
-  if (!out->whole &&
-      (!analyzer_prove_equal(move->analyzer, out->min, next.min) || out->extent != next.extent))
+  if (!out->whole && (!analyzer_prove_equal(move->analyzer, out->min, next.min) ||
+                      out->extent != next.extent || out->end != next.end))
     return "it reads another axis by the same variable, of which another part is complete";
   *out = next;
   return NULL;
