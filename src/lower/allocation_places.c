@@ -200,20 +200,6 @@ static bool hides_writes(const WrittenSoFar *written, Stmt *s) {
   return search.found;
 }
 
-static bool is_written(const WrittenSoFar *written, const Region *read) {
-  Context *context = written->context;
-  for (int i = 0; i < written->boxes.count; i++) {
-    const WrittenBox *box = &written->boxes.items[i];
-    if (box->region.buffer != read->buffer || !region_covers(written->analyzer, &box->region, read))
-      continue;
-    Stmt *by = stmt_renew(context, box->by); // the reader may have the same variables
-    if (stmt_fills_region(context, written->analyzer, by, &box->region) ||
-        stmt_fills_region(context, written->analyzer, by, read) || hides_writes(written, box->by))
-      return true;
-  }
-  return false;
-}
-
 static Region inside_buffer(const WrittenSoFar *written, const Region *region) {
   Context *context = written->context;
   Region r = region_whole(context, region->buffer);
@@ -226,6 +212,139 @@ static Region inside_buffer(const WrittenSoFar *written, const Region *region) {
     r.extent[d] = analyzer_simplify(written->analyzer, extent);
   }
   return r;
+}
+
+// Does the statement write all that is read, which the box around what it writes covers?
+static bool fills(const WrittenSoFar *written, Stmt *by, const Region *box, const Region *read) {
+  return region_covers(written->analyzer, box, read) &&
+         (stmt_fills_region(written->context, written->analyzer, by, box) ||
+          stmt_fills_region(written->context, written->analyzer, by, read));
+}
+
+// ---- Accesses through one index map
+
+// A block that writes [v // 8, u, v % 8] and a statement that reads [w // 8, r, w % 8] access the
+// elements (u, v) and (r, w) of a tensor that has this layout. Statements are rewritten to access
+// that tensor, whose axes are the variables of the block.
+typedef struct ThroughMap {
+  Context *context;
+  const Buffer *buffer;
+  const Block *block, *innermost; // that writes the buffer
+  Expr **map;                     // the indices of its store
+  Buffer *tensor;
+  bool fails;
+} ThroughMap;
+
+static bool find_map(Visitor *visitor, Stmt *s) {
+  ThroughMap *through = visitor->env;
+  if (s->kind == STMT_STORE && s->as.store.buffer == through->buffer) {
+    through->fails |= through->map || !through->innermost;
+    through->map = s->as.store.indices;
+    through->block = through->innermost;
+  }
+  if (s->kind != STMT_BLOCK) return true;
+  const Block *outer = through->innermost;
+  through->innermost = s->as.block;
+  if (s->as.block->init) visit_stmt(visitor, s->as.block->init);
+  visit_stmt(visitor, s->as.block->body);
+  through->innermost = outer;
+  return false;
+}
+
+// Finds the values of the block's variables with which the map gives the expression.
+static bool match_index(const ThroughMap *through, const Expr *map, Expr *e, Expr **values) {
+  for (int i = 0; i < through->block->var_count; i++) {
+    if (map != through->block->vars[i].var) continue;
+    bool fits = dtype_equal(map->type, e->type) && (!values[i] || values[i] == e);
+    values[i] = e;
+    return fits;
+  }
+  OpClass class = op_table[map->op].class;
+  if (class != OP_ARITH && class != OP_BIT) return map == e;
+  bool alike = map->op == e->op && map->count == e->count && dtype_equal(map->type, e->type);
+  for (int i = 0; alike && i < map->count; i++)
+    alike = match_index(through, map->args[i], e->args[i], values);
+  return alike;
+}
+
+// The values of all variables of the block; NULL where the map does not give the indices.
+static Expr **tensor_indices(const ThroughMap *through, Expr *const *indices) {
+  int count = through->block->var_count;
+  Expr **values = arena_array(&through->context->arena, Expr *, count + 1);
+  for (int d = 0; d < through->buffer->rank; d++)
+    if (!match_index(through, through->map[d], indices[d], values)) return NULL;
+  for (int i = 0; i < count; i++)
+    if (!values[i]) return NULL;
+  return values;
+}
+
+static Expr *load_through(Rewriter *rewriter, Expr *e) {
+  ThroughMap *through = rewriter->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != through->buffer) return e;
+  Expr **indices = tensor_indices(through, e->args);
+  through->fails |= !indices;
+  return indices ? expr_load(through->context, through->tensor, indices, through->tensor->rank) : e;
+}
+
+static Stmt *store_through(Rewriter *rewriter, Stmt *s) {
+  ThroughMap *through = rewriter->env;
+  if (s->kind != STMT_STORE || s->as.store.buffer != through->buffer) return s;
+  Expr **indices = tensor_indices(through, s->as.store.indices);
+  through->fails |= !indices;
+  if (!indices) return s;
+  Stmt *next = stmt_copy(through->context, s);
+  next->as.store.buffer = through->tensor;
+  next->as.store.rank = through->tensor->rank;
+  next->as.store.indices = indices;
+  return next;
+}
+
+// False where the block has axes that do not begin at 0.
+static bool make_tensor(ThroughMap *through) {
+  int rank = through->block->var_count;
+  Expr **shape = arena_array(&through->context->arena, Expr *, rank + 1);
+  if (!rank || rank > TE_MAX_RANK) return false;
+  for (int i = 0; i < rank; i++) {
+    shape[i] = through->block->vars[i].extent;
+    if (!expr_is_int(through->block->vars[i].min, 0)) return false;
+  }
+  through->tensor =
+      buffer_new(through->context, "tensor", through->buffer->type, shape, rank, "global");
+  return true;
+}
+
+// Does `by` write all that `reader` reads of the buffer, both through one index map?
+static bool fills_through_map(const WrittenSoFar *written, const Buffer *buffer, Stmt *by,
+                              Stmt *reader) {
+  ThroughMap through = {.context = written->context, .buffer = buffer};
+  visit_stmt(&(Visitor){.env = &through, .enter_stmt = find_map}, by);
+  if (through.fails || !through.map || !make_tensor(&through)) return false;
+  Rewriter rewriter = {
+      .context = written->context, .env = &through, .expr = load_through, .stmt = store_through};
+  Stmt *writes = rewrite_stmt(&rewriter, by), *reads = rewrite_stmt(&rewriter, reader);
+  if (through.fails) return false;
+  RegionArray read = {0}, write = {0}, other = {0};
+  stmt_regions(written->analyzer, writes, &other, &write);
+  stmt_regions(written->analyzer, reads, &read, &other);
+  const Region *around = region_of(&write, through.tensor->data),
+               *region = region_of(&read, through.tensor->data);
+  if (!around || !region) return false;
+  Region box = inside_buffer(written, around);
+  return fills(written, stmt_renew(written->context, writes), &box, region);
+}
+
+static bool is_written(const WrittenSoFar *written, const Region *read, Stmt *reader) {
+  Context *context = written->context;
+  for (int i = 0; i < written->boxes.count; i++) {
+    const WrittenBox *box = &written->boxes.items[i];
+    if (box->region.buffer != read->buffer) continue;
+    bool covers = region_covers(written->analyzer, &box->region, read);
+    Stmt *by = stmt_renew(context, box->by); // the reader may have the same variables
+    if ((covers && hides_writes(written, box->by)) || fills(written, by, &box->region, read) ||
+        fills_through_map(written, read->buffer, box->by, reader))
+      return true;
+  }
+  return false;
 }
 
 // The writes of the statement count from here on.
@@ -242,7 +361,7 @@ static bool reads_written(WrittenSoFar *written, Stmt *s) {
   RegionArray reads = {0}, writes = {0};
   stmt_regions(written->analyzer, s, &reads, &writes);
   const Region *read = region_of(&reads, written->data);
-  return !read || is_written(written, read);
+  return !read || is_written(written, read, s);
 }
 
 static bool expr_reads_written(WrittenSoFar *written, Expr *e) {
