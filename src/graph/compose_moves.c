@@ -95,20 +95,11 @@ static bool note_load(Visitor *visitor, Expr *e) {
   return true;
 }
 
-static bool count_of(Expr *const *extents, int count, int64_t *product) {
-  int64_t extent;
-  *product = 1;
-  for (int i = 0; i < count; i++)
-    if (!expr_as_int(extents[i], &extent) || !mul_fits(*product, extent, product)) return false;
-  return true;
-}
-
 bool stage_reads_part(Context *context, const Stage *stage, const StageTensor *tensor) {
   const TeStage *te = stage->te;
-  int64_t elements, computed;
+  double elements = stage_tensor_elements(tensor), computed = stage_tensor_elements(stage->output);
   if (stage_is_reduction(stage) || stage_is_opaque(stage) || te->program || stage->member_count ||
-      !count_of(tensor->buffer->shape, tensor->buffer->rank, &elements) ||
-      !count_of(te->output->shape, te->output->rank, &computed) || computed >= elements)
+      computed < 0 || computed >= elements)
     return false;
   LoadOfTensor only = {.buffer = tensor->buffer};
   visit_expr(&(Visitor){.env = &only, .enter_expr = note_load}, te->value);

@@ -338,9 +338,10 @@ static bool is_written(const WrittenSoFar *written, const Region *read, Stmt *re
   for (int i = 0; i < written->boxes.count; i++) {
     const WrittenBox *box = &written->boxes.items[i];
     if (box->region.buffer != read->buffer) continue;
-    bool covers = region_covers(written->analyzer, &box->region, read);
     Stmt *by = stmt_renew(context, box->by); // the reader may have the same variables
-    if ((covers && hides_writes(written, box->by)) || fills(written, by, &box->region, read) ||
+    bool believed = hides_writes(written, box->by);
+    if ((believed && region_covers(written->analyzer, &box->region, read)) ||
+        fills(written, by, &box->region, read) ||
         fills_through_map(written, read->buffer, box->by, reader))
       return true;
   }
