@@ -26,16 +26,23 @@ bool buffer_is_constant(const Schedule *schedule, const Buffer *buffer) {
   return constant_of(schedule, buffer) != NULL;
 }
 
+// The extents and the bytes of a buffer of known size; false for others.
+static bool known_size(const Buffer *buffer, int64_t *shape, int64_t *bytes) {
+  *bytes = buffer_element_bytes(buffer);
+  if (!buffer_static_shape(buffer, shape)) return false;
+  for (int d = 0; d < buffer->rank; d++)
+    if (!mul_fits(*bytes, shape[d], bytes)) return false;
+  return true;
+}
+
 // True when the constant's data are the elements of the buffer.
 static bool has_elements(const Schedule *schedule, const Buffer *buffer) {
   const Stmt *s = constant_of(schedule, buffer);
   const ConstData *data = s->as.allocate_const.data;
   int64_t *shape = arena_array(&schedule->context->arena, int64_t, buffer->rank + 1);
-  int64_t bytes = buffer_element_bytes(buffer);
-  if (!dtype_equal(buffer->type, data->type) || !buffer_static_shape(buffer, shape)) return false;
-  for (int i = 0; i < buffer->rank; i++)
-    if (!mul_fits(bytes, shape[i], &bytes)) return false;
-  return bytes == (int64_t)data->bytes;
+  int64_t bytes;
+  return dtype_equal(buffer->type, data->type) && known_size(buffer, shape, &bytes) &&
+         bytes == (int64_t)data->bytes;
 }
 
 // ---- The program that stores the new elements --------------------------------------------------
@@ -81,11 +88,9 @@ static bool make_constant(NewConstant *n, Stmt *body) {
                     expr_var(context, "p_after", DTYPE_HANDLE)};
   PrimFunc *func = prim_func_new(context, "constant", params, buffers, COUNT_OF(params), body);
   int64_t *shape = arena_array(&context->arena, int64_t, n->from->rank + 1);
-  int64_t bytes = buffer_element_bytes(n->to);
-  if (!buffer_static_shape(n->from, shape) || !buffer_static_shape(n->to, n->made->shape))
+  int64_t bytes;
+  if (!buffer_static_shape(n->from, shape) || !known_size(n->to, n->made->shape, &bytes))
     return false;
-  for (int d = 0; d < n->to->rank; d++)
-    if (!mul_fits(bytes, n->made->shape[d], &bytes)) return false;
   char *data = (char *)arena_array(&context->arena, int64_t, bytes / 8 + 1);
   InterpTensor args[] = {{n->from->type, n->from->rank, shape, NULL, (void *)n->data->data, 0},
                          {n->to->type, n->to->rank, n->made->shape, NULL, data, 0}};
