@@ -8,6 +8,9 @@
 //   for i_0, j_0:
 //     for j_1 in T.unroll(16): for i_1 in T.vectorized(16): tile[j_1, i_1] = x[.. + j_1, .. + i_1]
 //     for i_1 in T.unroll(16): for j_1 in T.vectorized(16): y[.. + i_1, .. + j_1] = tile[j_1, i_1]
+//
+// Where a load divides the axis along which the output is contiguous, that axis first gets a loop
+// for each digit: y[i] = x[i % 30, i // 30] becomes y[30 * i_0 + i_1] = x[i_1, i_0].
 #include "autosched/internal.h"
 
 enum {
@@ -142,6 +145,8 @@ static bool find_reads(TransposeSearch *t) {
   const Stmt *store = t->block->body;
   int last = t->loops.count - 1;
   int64_t step;
+  t->count = 0;
+  t->failed = false;
   while (last > 0 && autosched_loop_extent(t->s, t->loops.items[last]) == 1) last--;
   t->last = last;
   if (last < 1 || !follows_loops(t) || tile_extent(t, last) < TRANSPOSE_LEAST_ROWS) return false;
@@ -153,6 +158,89 @@ static bool find_reads(TransposeSearch *t) {
   visit_expr(&visitor, store->as.store.value);
   t->staged = count.functions || count.arithmetic > MOST_ARITHMETIC;
   return !t->failed && find_row(t);
+}
+
+// ---- Rows that loads divide
+
+enum { MOST_CUTS = 8 };
+
+typedef struct RowCuts {
+  const TransposeSearch *t;
+  int last, count;
+  int64_t extents[NEST_MAX_AXES], cuts[MOST_CUTS]; // the cuts ascend
+  bool failed;
+} RowCuts;
+
+static void add_cut(RowCuts *c, int64_t cut) {
+  int at = c->count;
+  if (cut <= 1 || cut >= c->extents[c->last]) return;
+  while (at > 0 && c->cuts[at - 1] > cut) at--;
+  if (at > 0 && c->cuts[at - 1] == cut) return;
+  c->failed |= c->count == MOST_CUTS;
+  if (c->failed) return;
+  memmove(c->cuts + at + 1, c->cuts + at, sizeof *c->cuts * (size_t)(c->count++ - at));
+  c->cuts[at] = cut;
+}
+
+// Adds where the digits of the row begin by which the indices of a load are computed.
+static bool note_cuts(Visitor *visitor, Expr *e) {
+  RowCuts *c = visitor->env;
+  const Block *block = c->t->block;
+  Context *context = c->t->s->context;
+  Expr *vars[NEST_MAX_AXES];
+  LayoutDigitSum sum;
+  for (int i = 0; i < block->var_count; i++) vars[i] = block->vars[i].var;
+  for (int d = 0; e->op == EXPR_LOAD && d < e->count; d++) {
+    const LayoutExpr *index = layout_from_expr(context, e->args[d], vars, block->var_count, false);
+    if (!index || !layout_expr_digits(context, index, c->extents, block->var_count, &sum)) continue;
+    for (int i = 0; i < sum.count; i++) {
+      const LayoutWeightedDigit *g = &sum.digits[i];
+      if (g->axis != c->last) continue;
+      add_cut(c, g->cut);
+      add_cut(c, g->cut * g->extent);
+    }
+  }
+  return true;
+}
+
+// Do all digits have whole numbers of iterations?
+static bool are_whole(const RowCuts *c) {
+  bool whole = !c->failed;
+  for (int i = 0; i < c->count; i++)
+    whole &= (i + 1 < c->count ? c->cuts[i + 1] : c->extents[c->last]) % c->cuts[i] == 0;
+  return whole;
+}
+
+static bool reload_block(TransposeSearch *t) {
+  t->loops = (LoopRefs){0};
+  TRY(schedule_get_loops(t->s->sch, t->s->tail, &t->loops));
+  t->block = schedule_block(t->s->sch, t->s->tail);
+  return t->loops.count <= NEST_MAX_AXES;
+}
+
+// Makes a loop for each digit of the axis along which the output is contiguous, where loads divide
+// it, as behind a transpose and a reshape. Tiles then have the axes of what is read. False where
+// there is nothing to cut.
+static bool cut_rows(TransposeSearch *t) {
+  const LayoutExpr *outputs[NEST_MAX_AXES + MOST_CUTS];
+  RowCuts c = {.t = t, .last = t->loops.count - 1};
+  int count = 0;
+  TRY(reload_block(t));
+  if (!follows_loops(t)) return false;
+  for (int i = 0; i < t->loops.count; i++)
+    c.extents[i] = autosched_loop_extent(t->s, t->loops.items[i]);
+  while (c.last > 0 && c.extents[c.last] == 1) c.last--;
+  visit_expr(&(Visitor){.env = &c, .enter_expr = note_cuts}, t->block->body->as.store.value);
+  if (!c.count || !are_whole(&c)) return false;
+  for (int i = 0; i < t->loops.count; i++) {
+    for (int k = c.count - 1; i == c.last && k >= 0; k--)
+      outputs[count++] = autosched_digit(t->s->context, i, c.cuts[k],
+                                         k + 1 < c.count ? c.cuts[k + 1] / c.cuts[k] : 0);
+    outputs[count++] = autosched_digit(t->s->context, i, 0, i == c.last ? c.cuts[0] : 0);
+  }
+  const IndexMap *map =
+      index_map_new(t->s->context, t->loops.count, NULL, count, outputs, NULL, NULL, 0);
+  return schedule_transform_block_layout(t->s->sch, t->s->tail, map) && reload_block(t);
 }
 
 // ---- Steps
@@ -335,11 +423,9 @@ bool autosched_transposed(AutoSched *s) {
   TransposeLoops loops = {0};
   TRY(autosched_lay_out_params(s));
   schedule_drop_padding_predicate(s->sch, s->tail); // when this is refused, the predicate stays
-  TRY(schedule_get_loops(s->sch, s->tail, &t.loops));
-  t.block = schedule_block(s->sch, s->tail);
   t.lanes = autosched_lanes(s, s->tail);
-  if (t.lanes < TRANSPOSE_LEAST_ROWS || t.loops.count > NEST_MAX_AXES || !find_reads(&t))
-    return false;
+  if (t.lanes < TRANSPOSE_LEAST_ROWS || !reload_block(&t)) return false;
+  if (!find_reads(&t) && (!cut_rows(&t) || !find_reads(&t))) return false;
   bool as_one = writes_interleaved(&t);
   TRY(split_axes(&t, &loops) && put_in_order(&t, &loops));
   for (int i = 0; i < t.count; i++) TRY(load_tile(&t, &loops, &t.reads[i]));

@@ -175,6 +175,35 @@ static bool cuts_vectors(const LayoutWalk *from, const WalkDigit *row, int64_t l
   return false;
 }
 
+// Sets *out to the walk `to` with its row cut where digits of `from` begin, along which the kernel
+// then has loops (autosched/transpose_strategy.c). False where the parts would not be whole.
+static bool cut_row(const LayoutWalk *from, const LayoutWalk *to, LayoutWalk *out) {
+  const WalkDigit *row = walk_row(to);
+  int64_t end = row->cut * row->extent;
+  *out = (LayoutWalk){0};
+  out->count = (int)(row - to->digits);
+  memcpy(out->digits, to->digits, sizeof *to->digits * (size_t)out->count);
+  for (int64_t cut, top = end; top > row->cut; top = cut) {
+    cut = row->cut;
+    for (int i = 0; i < from->count; i++) {
+      const WalkDigit *g = &from->digits[i];
+      if (g->axis == row->axis && g->cut < top) cut = MAX_OF(cut, g->cut);
+    }
+    if (out->count == WALK_MAX_DIGITS || top % cut) return false;
+    out->digits[out->count++] = (WalkDigit){row->axis, cut, top / cut};
+  }
+  return true;
+}
+
+// The same for tiles whose rows are those of `to`, or parts of them.
+static double cycles_in_parts(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
+                              double elements, int64_t element) {
+  LayoutWalk cut;
+  double cycles = cycles_in_tiles(p, from, to, elements, element);
+  if (cycles < PLAN_NEVER || !cut_row(from, to, &cut)) return cycles;
+  return cycles_in_tiles(p, from, &cut, elements, element);
+}
+
 double planner_apart_cost(const Planner *p, const LayoutWalk *from, const LayoutWalk *to,
                           double elements, int64_t element, bool tiles) {
   const CostModel *costs = cost_model_of(p->machine);
@@ -185,10 +214,11 @@ double planner_apart_cost(const Planner *p, const LayoutWalk *from, const Layout
   if (stride_in(from, row->axis, row->cut) == 1)
     return cycles_by_rows(p, from, to, elements, element);
   double rows = elements / (double)row->extent * costs->index_cycles;
+  double in_tiles = tiles ? cycles_in_parts(p, from, to, elements, element) : PLAN_NEVER;
   if (cuts_vectors(from, row, vector_lanes(p, element)))
-    return elements * costs->divided_cycles + rows;
+    return in_tiles < PLAN_NEVER ? in_tiles : elements * costs->divided_cycles + rows;
   LinesRead lines = lines_read(p, from, to, element);
   double each = cycles_apart(p, &lines);
   if (!tiles) return elements * MAX_OF(each, costs->lane_loads / costs->loads_a_cycle) + rows;
-  return MIN_OF(elements * each + rows, cycles_in_tiles(p, from, to, elements, element));
+  return MIN_OF(elements * each + rows, in_tiles);
 }
