@@ -314,6 +314,10 @@ typedef struct PleatRequest {
   /* The path of a file of tuning records, as `pleat plan --write-tuning` writes it: schedules of
    * kernels, with the layouts that they give the kernels' tensors. NULL: there is none. */
   const char *tuning;
+  /* For TVMScript: the contents of the constants that the script has by their names (pleat/tir.h),
+   * in any order. */
+  struct PleatContents *const *contents;
+  size_t content_count;
 } PleatRequest;
 
 /* ---- Plans and files ------------------------------------------------------------------------- */

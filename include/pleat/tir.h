@@ -83,6 +83,26 @@ typedef struct PleatCaptured {
   int sees_names;   /* not 0: a macro may use the names of the script where it is used */
 } PleatCaptured;
 
+/* ---- Contents of large constants -------------------------------------------------------------
+ *
+ * A script may refer to the contents of a constant by their name, which follows from their bytes:
+ * R.const("constant:…", R.Tensor((300, 1000), "float32")), and T.allocate_const("constant:…",
+ * "float32", [300, 1000]). Then the bytes travel beside the text. */
+typedef struct PleatContents PleatContents;
+
+/* A copy of the bytes: the elements in row-major order. *contents is owned, and freed with
+ * pleat_contents_free; modules and models that have the contents keep them. */
+int pleat_contents_new(const void *data, size_t bytes, PleatContents **contents,
+                       PleatMessages **messages);
+/* Frees contents. NULL is allowed. */
+void pleat_contents_free(PleatContents *contents);
+/* The same contents once more, to be freed too. */
+PleatContents *pleat_contents_keep(PleatContents *contents);
+/* The name, the bytes and their number. Borrowed until the contents are freed. */
+const char *pleat_contents_name(const PleatContents *contents);
+const void *pleat_contents_data(const PleatContents *contents);
+size_t pleat_contents_bytes(const PleatContents *contents);
+
 /* A script to read. All pointers are borrowed during the call. */
 typedef struct PleatScript {
   size_t size;      /* sizeof(PleatScript) in the caller's version of this header */
@@ -96,6 +116,10 @@ typedef struct PleatScript {
   /* Gives the values of captured names; returns a kind of answer. NULL: nothing is captured. */
   int (*capture)(void *capture_env, const PleatCapture *capture, PleatCaptured *captured);
   void *capture_env;
+  /* Gives the contents of a name, or NULL where they are not known: the module is then read without
+   * them, and cannot be compiled. NULL: no contents are known. */
+  PleatContents *(*contents)(void *contents_env, const char *name);
+  void *contents_env;
 } PleatScript;
 
 /* Reads a script: its functions and its class of @I.ir_module. Returns a status. *module is owned,
@@ -123,6 +147,11 @@ typedef struct PleatPrintOptions {
   int no_imports;       /* not 0: without the import statements at the start */
   const char *function; /* only this function; NULL: all */
   int annotate;         /* not 0: comments with the logical accesses that flat ones came from */
+  /* Not 0: a constant with more elements than this is printed by the name of its contents, which
+   * the call-back is given; it may keep them. */
+  int64_t most_elements;
+  void (*contents)(void *contents_env, PleatContents *contents);
+  void *contents_env;
 } PleatPrintOptions;
 
 /* Prints a module as TVMScript, which reads back as an equal module. `options` may be NULL. *text
@@ -163,8 +192,8 @@ int pleat_module_make(const char *json, PleatModule **module, PleatMessages **me
 int pleat_node_print(const char *json, char **text, PleatMessages **messages);
 
 /* The module as a JSON object that pleat_module_load reads: "format" is "pleat.module", "version"
- * that of the library, and "script" the printed module. It has been read back and found equal.
- * *json is owned. */
+ * that of the library, "script" the printed module, and "constants" the contents of large constants
+ * by their names, in base 64. It has been read back and found equal. *json is owned. */
 int pleat_module_save(const PleatModule *module, char **json, PleatMessages **messages);
 int pleat_module_load(const char *json, PleatModule **module, PleatMessages **messages);
 

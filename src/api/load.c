@@ -7,6 +7,7 @@
 
 #include "api/messages.h"
 #include "base/caller.h"
+#include "base/contents.h"
 #include "config.h"
 #include "driver/tuning.h"
 #include "graph/graph.h"
@@ -231,13 +232,25 @@ static bool is_script(const PleatRequest *request) {
          (request->bytes && is_script_text(request->bytes, request->byte_count));
 }
 
+static Contents *contents_of(void *env, const char *name) {
+  const PleatRequest *request = env;
+  for (size_t i = 0; i < request->content_count; i++) {
+    Contents *contents = (Contents *)request->contents[i];
+    if (!strcmp(contents->name, name)) return contents;
+  }
+  return NULL;
+}
+
 static Module *parse_script(RequestCall *call) {
-  const PleatRequest *request = &call->request;
+  PleatRequest *request = &call->request;
   Context *context = call->context;
   size_t size = request->byte_count;
   const char *text = request->bytes ? arena_copy(&context->arena, request->bytes, size)
                                     : file_read(context, &context->arena, request->path, &size);
-  return text ? script_parse(context, source_file_copy(context, request->path, text, size)) : NULL;
+  if (!text) return NULL;
+  const SourceFile *file = source_file_copy(context, request->path, text, size);
+  return script_parse_captured(context, file,
+                               &(ScriptCapture){.contents = contents_of, .contents_env = request});
 }
 
 static bool bind_sizes(RequestCall *call, GraphFunc *graph) {

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "api/contents.h"
 #include "api/load.h"
 #include "api/messages.h"
 #include "api/model.h"
@@ -61,6 +62,15 @@ static void keep_operators(Arena *arena, PleatRequest *r) {
   r->operators = operators;
 }
 
+static void keep_contents(Context *context, PleatRequest *r) {
+  Contents **kept = arena_array(&context->lasting, Contents *, r->content_count);
+  for (size_t i = 0; i < r->content_count; i++) {
+    kept[i] = (Contents *)r->contents[i];
+    contents_hold(context, kept[i]);
+  }
+  r->contents = (PleatContents *const *)kept;
+}
+
 typedef struct KeepCall {
   OpenModel *open;
   const PleatRequest *given;
@@ -85,6 +95,7 @@ static void keep_request(void *arg) {
   keep_texts(arena, &r->keep_layouts, r->keep_layout_count);
   keep_known(arena, r);
   keep_operators(arena, r);
+  keep_contents(context, r);
   r->cpu = arena_text(arena, r->cpu);
   r->func = arena_text(arena, r->func);
   r->offload = arena_text(arena, r->offload);

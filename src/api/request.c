@@ -58,6 +58,14 @@ static bool check_known(Context *context, const PleatRequest *request) {
                              request->known_count);
 }
 
+static bool check_contents(Context *context, const PleatRequest *request) {
+  if (!field_array_check(context, "contents", request->contents, request->content_count))
+    return false;
+  for (size_t i = 0; i < request->content_count; i++)
+    if (!request->contents[i]) return field_error(context, "contents", "entry %zu is NULL", i);
+  return true;
+}
+
 static bool check_source(Context *context, const PleatRequest *request) {
   if (request->byte_count && !request->bytes)
     return field_error(context, "bytes", "is NULL, but byte_count is %zu", request->byte_count);
@@ -81,7 +89,8 @@ bool request_read(Context *context, const PleatRequest *given, PleatRequest *out
       {"desired_layouts", out->desired_layouts, out->desired_layout_count},
       {"keep_layouts", out->keep_layouts, out->keep_layout_count},
   };
-  bool ok = check_source(context, out) & check_known(context, out) & check_variants(context, out);
+  bool ok = check_source(context, out) & check_known(context, out) & check_variants(context, out) &
+            check_contents(context, out);
   for (int i = 0; i < COUNT_OF(fields); i++) ok &= check_texts(context, &fields[i]);
   if (!out->path) out->path = "model";
   return ok;

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "api/contents.h"
 #include "graph/graph.h"
 #include "script/script.h"
 
@@ -159,6 +160,11 @@ static Captured ask(void *env, Context *context, int scope, const char *expressi
   return result;
 }
 
+static Contents *contents_of(void *env, const char *name) {
+  const PleatScript *script = env;
+  return (Contents *)script->contents(script->contents_env, name);
+}
+
 static void parse(void *arg) {
   ParseCall *call = arg;
   Context *context = call->call.context;
@@ -172,7 +178,11 @@ static void parse(void *arg) {
   SourceFile *file = source_file_copy(context, script->file ? script->file : "script", script->text,
                                       strlen(script->text));
   file->lines_before = script->first_line > 0 ? script->first_line - 1 : 0;
-  ScriptCapture capture = {script->capture ? ask : NULL, graph_infer_value, script, NULL};
+  ScriptCapture capture = {.find = script->capture ? ask : NULL,
+                           .infer = graph_infer_value,
+                           .env = script,
+                           .contents = script->contents ? contents_of : NULL,
+                           .contents_env = script};
   if (script->imports)
     capture.imports =
         source_file_copy(context, "imports", script->imports, strlen(script->imports));
@@ -265,12 +275,32 @@ Text module_text(Context *context, const Module *module) {
   return text;
 }
 
+Text module_text_with(Context *context, const Module *module, ContentsList *contents) {
+  Text text = text_new(&context->arena);
+  script_print_module(context, module, &text,
+                      &(ScriptOptions){.most_elements = MOST_PRINTED,
+                                       .contents = contents_list_add,
+                                       .contents_env = contents});
+  return text;
+}
+
+Module *module_read(Context *context, const char *text, size_t size, ContentsList *contents) {
+  SourceFile *file = source_file_copy(context, "script of the module", text, size);
+  return script_parse_captured(
+      context, file, &(ScriptCapture){.contents = contents_list_find, .contents_env = contents});
+}
+
 static const Module *only_function(Context *context, const Module *module, const char *name) {
   const ModuleFunc *func = module_find(module, name);
   if (!func) return module_lacks(context, module, name), NULL;
   Module *only = module_new(context, "");
   module_put(only, func);
   return only;
+}
+
+static void hand_out(void *env, Contents *contents) {
+  const PleatPrintOptions *options = env;
+  if (options->contents) options->contents(options->contents_env, (PleatContents *)contents);
 }
 
 static void print(void *arg) {
@@ -287,7 +317,10 @@ static void print(void *arg) {
   script_print_module(context, module, &text,
                       &(ScriptOptions){.newer = options.newer_names,
                                        .no_imports = options.no_imports,
-                                       .annotate = options.annotate});
+                                       .annotate = options.annotate,
+                                       .most_elements = MAX_OF(options.most_elements, 0),
+                                       .contents = hand_out,
+                                       .contents_env = &options});
   call->text = module_owned_text(context, &text);
   call->call.done = call->text != NULL;
 }
@@ -310,7 +343,8 @@ static const char format_name[] = "pleat.module";
 // Does the text read back as an equal module? It is read in a context of its own.
 typedef struct CheckBack {
   Context *context;
-  const char *text;
+  const Text *text;
+  ContentsList *contents;
   const Module *module;
   bool equal;
   const char *why;
@@ -318,21 +352,33 @@ typedef struct CheckBack {
 
 static void check_back(void *arg) {
   CheckBack *c = arg;
-  SourceFile *file = source_file_new(c->context, "script", c->text, strlen(c->text));
-  const Module *read = script_parse(c->context, file);
+  const Module *read = module_read(c->context, c->text->data, c->text->size, c->contents);
   IrDifference difference;
   c->equal = read && module_equal(c->context, c->module, read, &difference);
   c->why = !read ? "it is not read again" : c->equal ? NULL : difference.what;
 }
 
-static bool reads_back(Context *context, const Module *module, const char *text) {
-  CheckBack check = {context_new(), text, module, false, "memory is exhausted"};
+static bool reads_back(Context *context, const Module *module, const Text *text,
+                       ContentsList *contents) {
+  CheckBack check = {context_new(), text, contents, module, false, "memory is exhausted"};
   if (check.context) context_protect(check.context, check_back, &check);
   if (!check.equal)
     diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){0},
                   "the module cannot be saved as a script: %s", check.why);
   context_free(check.context);
   return check.equal;
+}
+
+static json_t *saved_contents(Context *context, const ContentsList *contents) {
+  json_t *object = json_object();
+  for (int i = 0; i < contents->items.count; i++) {
+    const Contents *one = contents->items.items[i];
+    ArenaMark mark = arena_mark(&context->scratch);
+    json_object_set_new(object, one->name,
+                        json_string(base64_text(&context->scratch, one->data, one->bytes)));
+    arena_reset(&context->scratch, mark);
+  }
+  return object;
 }
 
 typedef struct ModuleSaveCall {
@@ -344,10 +390,12 @@ static void save(void *arg) {
   ModuleSaveCall *call = arg;
   Context *context = call->call.context;
   const Module *module = call->call.on->module;
-  Text text = module_text(context, module);
-  if (!reads_back(context, module, text_string(&text))) return;
-  json_t *object = json_pack("{s:s, s:s, s:s%}", "format", format_name, "version",
-                             pleat_version_text(), "script", text_string(&text), text.size);
+  ContentsList contents = {.arena = &context->scratch};
+  Text text = module_text_with(context, module, &contents);
+  if (!reads_back(context, module, &text, &contents)) return;
+  json_t *object = json_pack("{s:s, s:s, s:s%, s:o}", "format", format_name, "version",
+                             pleat_version_text(), "script", text_string(&text), text.size,
+                             "constants", saved_contents(context, &contents));
   if (object) call->json = json_dumps(object, JSON_INDENT(2));
   json_decref(object);
   call->call.done = call->json != NULL || diag_error_as(context, DIAG_MEMORY, (SourcePos){0},
@@ -370,6 +418,21 @@ typedef struct ModuleLoadCall {
   json_t *object;
 } ModuleLoadCall;
 
+// False with a diagnostic for contents that are damaged. A file of an earlier version has none.
+static bool load_contents(Context *context, json_t *constants, ContentsList *list) {
+  const char *name;
+  json_t *value;
+  json_object_foreach(constants, name, value) {
+    Contents *contents = NULL;
+    bool is_text = json_is_string(value) && base64_contents(context, json_string_value(value),
+                                                            json_string_length(value), &contents);
+    if (!is_text || strcmp(contents->name, name) != 0)
+      return field_error(context, "json", "the contents of '%s' are damaged", name);
+    contents_list_add(list, contents);
+  }
+  return true;
+}
+
 static void load(void *arg) {
   ModuleLoadCall *call = arg;
   Context *context = call->call.context;
@@ -385,8 +448,11 @@ static void load(void *arg) {
     field_error(context, "json", "is not a module that pleat_module_save made");
     return;
   }
+  ContentsList contents = {.arena = &context->arena};
+  if (!load_contents(context, json_object_get(call->object, "constants"), &contents)) return;
   SourceFile *file = source_file_copy(context, "module.json", script, strlen(script));
-  call->call.result = script_parse(context, file);
+  call->call.result = script_parse_captured(
+      context, file, &(ScriptCapture){.contents = contents_list_find, .contents_env = &contents});
   call->call.done = call->call.result != NULL;
 }
 

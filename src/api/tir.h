@@ -4,6 +4,7 @@
 #ifndef PLEAT_API_TIR_H
 #define PLEAT_API_TIR_H
 
+#include "api/contents.h"
 #include "api/messages.h"
 #include "api/request.h"
 #include "ir/graph.h"
@@ -42,8 +43,16 @@ int module_refuse_null(PleatMessages **messages);
 
 // Owned text with the contents of `text`. Jumps to the API edge when memory is exhausted.
 char *module_owned_text(Context *context, Text *text);
+// Constants with more elements are printed by the names of their contents where both sides of a
+// text have these.
+enum { MOST_PRINTED = 256 };
+
 // The module printed without options, in the context's arena.
 Text module_text(Context *context, const Module *module);
+// The same with the names of the contents of large constants, which are added to the list, and the
+// module of such a text.
+Text module_text_with(Context *context, const Module *module, ContentsList *contents);
+Module *module_read(Context *context, const char *text, size_t size, ContentsList *contents);
 // The module with the same name and attributes, and the same functions or none.
 Module *module_copy(Context *context, const Module *module, bool with_functions);
 void module_put(Module *module, const ModuleFunc *func);

@@ -80,9 +80,9 @@ static Module *lowered(const PassesCall *call, const Module *module, const PassC
 
 // A copy of the module, whose graph functions a pass may change.
 static Module *changeable(Context *context, const Module *module) {
-  Text text = module_text(context, module);
-  return script_parse(
-      context, source_file_copy(context, "script of the module", text_string(&text), text.size));
+  ContentsList contents = {.arena = &context->arena};
+  Text text = module_text_with(context, module, &contents);
+  return module_read(context, text.data, text.size, &contents);
 }
 
 static bool module_has(Context *context, const Module *module, const char *name) {

@@ -134,11 +134,31 @@ int pleat_module_rename(const PleatModule *module, const char *function, const c
 
 // ---- Functions of another module ----------------------------------------------------------------
 
+typedef struct GivenContents {
+  PleatContents **items;
+  size_t count, room;
+  bool failed;
+} GivenContents;
+
+static void take_contents(void *env, PleatContents *contents) {
+  GivenContents *given = env;
+  if (given->count == given->room) {
+    size_t room = 2 * given->room + 8;
+    PleatContents **items = realloc(given->items, room * sizeof *items);
+    if (!items) given->failed = true;
+    if (!items) return;
+    given->items = items;
+    given->room = room;
+  }
+  given->items[given->count++] = contents;
+}
+
 typedef struct UpdateCall {
   ModuleCall call;
   const Module *other;     // in the same store; otherwise NULL
   const PleatModule *from; // the other module; in take_functions, that which takes its functions
-  const char *text;        // of the other module
+  const char *text;        // of the other module,
+  GivenContents *given;    // and the contents of its large constants
 } UpdateCall;
 
 static bool has_function(const PleatModule *module, Str name) {
@@ -154,15 +174,17 @@ static Module *read_among(const UpdateCall *call) {
   const Module *module = call->call.on->module;
   Text text = text_new(&context->arena);
   Module *others = module_copy(context, module, false);
+  ContentsList contents = {.arena = &context->arena};
+  for (size_t i = 0; i < call->given->count; i++)
+    contents_list_add(&contents, (Contents *)call->given->items[i]);
   others->name = NULL;
   for (int i = 0; i < module->funcs.count; i++)
     if (!has_function(call->from, module->funcs.items[i].name))
       module_put(others, &module->funcs.items[i]);
   if (others->funcs.count && !*pleat_module_name(call->from))
-    script_print_module(context, others, &text, NULL);
+    text = module_text_with(context, others, &contents);
   text_puts(&text, call->text);
-  Module *all = script_parse(
-      context, source_file_copy(context, "script of the module", text_string(&text), text.size));
+  Module *all = module_read(context, text.data, text.size, &contents);
   if (!all) return NULL;
   Module *result = module_copy(context, all, false);
   for (int i = 0; i < all->funcs.count; i++)
@@ -208,14 +230,22 @@ int pleat_module_update(const PleatModule *module, const PleatModule *other, Ple
     return module_call_transform(&call, result, messages);
   }
   char *text = NULL;
+  GivenContents given = {0};
+  int status = PLEAT_OK;
   if (other->store == module->store) {
     call.other = other->module;
   } else {
-    int status = pleat_module_print(other, NULL, &text, messages);
-    if (status != PLEAT_OK) return status;
+    PleatPrintOptions options = {.size = sizeof options,
+                                 .most_elements = MOST_PRINTED,
+                                 .contents = take_contents,
+                                 .contents_env = &given};
+    status = pleat_module_print(other, &options, &text, messages);
+    if (status == PLEAT_OK && given.failed) status = messages_no_memory(messages);
     call.text = text;
+    call.given = &given;
   }
-  int status = module_call_transform(&call, result, messages);
+  if (status == PLEAT_OK) status = module_call_transform(&call, result, messages);
+  free(given.items);
   free(text);
   return status;
 }

@@ -342,6 +342,7 @@ static bool same_data(Comparison *c, const ConstData *a, const ConstData *b) {
     return differ(c, "contents of constant '%s': only one has them", a->name);
   if (!a->data)
     return !strcmp(a->name, b->name) || differ(c, "constants '%s' and '%s'", a->name, b->name);
+  if (a->data == b->data) return true;
   return !memcmp(a->data, b->data, a->bytes) || differ(c, "contents of constant '%s'", a->name);
 }
 

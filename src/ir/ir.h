@@ -370,7 +370,8 @@ typedef enum LoopKind {
   LOOP_THREAD,
 } LoopKind;
 
-// The contents of a constant, such as weights or tables. `data` may point into a mapped file.
+// The contents of a constant, such as weights or tables. `data` may point into a mapped file, or to
+// the bytes of `contents`, which then are not NULL and are kept by the context.
 typedef struct ConstData {
   Str name;
   DType type;
@@ -378,6 +379,7 @@ typedef struct ConstData {
   int64_t *shape;
   const void *data;
   size_t bytes;
+  struct Contents *contents;
 } ConstData;
 
 struct Stmt {

@@ -28,6 +28,24 @@ void const_data_store(void *data, DType type, int64_t at, double real, int64_t i
   memcpy(place, source, (size_t)bytes); // little-endian: the low bytes are the narrower value
 }
 
+Contents *const_data_share(Context *context, ConstData *data) {
+  if (data->contents) return data->contents;
+  data->contents = contents_made(context, data->data, data->bytes);
+  data->data = data->contents->data;
+  return data->contents;
+}
+
+bool const_data_take(Context *context, ConstData *data, Contents *contents) {
+  size_t bytes = (size_t)(const_data_count(data) * dtype_bytes(data->type));
+  if (!contents) return true;
+  if (contents->bytes != bytes) return false;
+  contents_hold(context, contents);
+  data->contents = contents;
+  data->data = contents->data;
+  data->bytes = bytes;
+  return true;
+}
+
 static int64_t load_integer(const char *place, DType type) {
   int bytes = dtype_bytes(type);
   uint64_t value = 0;
@@ -37,24 +55,32 @@ static int64_t load_integer(const char *place, DType type) {
   return (int64_t)value;
 }
 
-Expr *const_data_load(Context *context, const ConstData *data, int64_t at) {
-  DType type = data->type;
-  const char *place = (const char *)data->data + at * dtype_bytes(type);
-  if (!dtype_is_float(type)) return expr_int(context, type, load_integer(place, type));
+static double load_real(const char *place, DType type) {
   const FloatFormat *format = dtype_small_float(type);
   uint32_t code = 0;
   float single;
   double real;
   if (format) {
     memcpy(&code, place, (size_t)dtype_bytes(type));
-    real = float_decode(*format, code);
+    return float_decode(*format, code);
   } else if (type.bits == 32) {
     memcpy(&single, place, sizeof single);
-    real = single;
+    return single;
   } else {
     memcpy(&real, place, sizeof real);
   }
-  return expr_float(context, type, real);
+  return real;
+}
+
+static const char *place_of(const ConstData *data, int64_t at) {
+  return (const char *)data->data + at * dtype_bytes(data->type);
+}
+
+Expr *const_data_load(Context *context, const ConstData *data, int64_t at) {
+  const char *place = place_of(data, at);
+  DType type = data->type;
+  return dtype_is_float(type) ? expr_float(context, type, load_real(place, type))
+                              : expr_int(context, type, load_integer(place, type));
 }
 
 // ---- Lists of numbers
@@ -149,6 +175,77 @@ static bool count_agrees(Parser *parser, const PyNode *node, const ConstData *da
   return REPORT(parser, node, "%lld numbers do not fill the extents", (long long)count);
 }
 
+// ---- Contents beside the script: "constant:…", or an array of Python, which is written as
+// R.const("constant:…", R.Tensor(shape, dtype))
+
+bool parse_contents(Parser *parser, const PyNode *name, ConstData *data) {
+  const ScriptCapture *capture = parser->capture;
+  Contents *contents =
+      capture && capture->contents ? capture->contents(capture->contents_env, name->text) : NULL;
+  data->name = name->text;
+  return const_data_take(parser->context, data, contents) ||
+         REPORT(parser, name, "the contents have %zu bytes, which do not fill the extents",
+                contents->bytes);
+}
+
+// R.const("name", R.Tensor(shape, dtype))
+static bool is_named(Parser *parser, const PyNode *node) {
+  Str member = node->kind == PY_CALL ? parser_called(parser, node, DIALECT_GRAPH) : NULL;
+  return member && !strcmp(member, "const") && node->count == 3 &&
+         node->items[1]->kind == PY_STRING && node->items[2]->kind == PY_CALL;
+}
+
+static bool stored_as(Parser *parser, const PyNode *node, const ConstData *from, ConstData *to) {
+  int64_t count = const_data_count(from);
+  bool from_real = dtype_is_float(from->type), is_real = dtype_is_float(to->type);
+  void *bytes = arena_alloc(&parser->context->arena, to->bytes + 1);
+  to->data = bytes;
+  if (from_real && !is_real) return REPORT(parser, node, "the elements are no integers");
+  for (int64_t i = 0; i < count; i++) {
+    int64_t integer = from_real ? 0 : load_integer(place_of(from, i), from->type);
+    if (!is_real && !dtype_holds(to->type, integer))
+      return REPORT(parser, node, "%lld does not fit %s", (long long)integer,
+                    dtype_name(parser->context, to->type));
+    double real = from_real ? load_real(place_of(from, i), from->type) : (double)integer;
+    const_data_store(bytes, to->type, i, real, integer);
+  }
+  return true;
+}
+
+// The array with the type that is stated, or else the one that a list of its elements would have.
+static ConstData *array_data(Parser *parser, const PyNode *node, ConstData *data) {
+  const PyNode *type = node->items[2];
+  const PyNode *dtype = type->count > 2 ? type->items[2] : NULL;
+  if (dtype && dtype->kind == PY_KEYWORD) dtype = dtype->items[0];
+  if (!dtype || type->count < 2) return REPORT(parser, node, "expected a shape and a type"), NULL;
+  ConstData *array = parse_const_data(parser, node->items[1], dtype, type->items[1]);
+  if (!array) return NULL;
+  if (!data->shape) data->rank = array->rank, data->shape = array->shape;
+  if (const_data_count(data) != const_data_count(array))
+    return REPORT(parser, node, "the elements do not fill the extents"), NULL;
+  if (!data->type.bits)
+    data->type = dtype_is_float(array->type)  ? DTYPE_FLOAT32
+                 : dtype_is_bool(array->type) ? DTYPE_BOOL
+                                              : DTYPE_INT32;
+  if (dtype_equal(data->type, array->type)) {
+    data->data = array->data, data->bytes = array->bytes, data->contents = array->contents;
+    return data;
+  }
+  data->bytes = (size_t)(const_data_count(data) * dtype_bytes(data->type));
+  return stored_as(parser, node, array, data) ? data : NULL;
+}
+
+// The data of a constant whose elements are not in the script; NULL with a diagnostic.
+static ConstData *outside_data(Parser *parser, const PyNode *node, ConstData *data) {
+  if (node->kind != PY_STRING) return array_data(parser, node, data);
+  if (!data->shape || !data->type.bits)
+    return REPORT(parser, node, "expected the shape and type of the constant"), NULL;
+  if (!parse_contents(parser, node, data)) return NULL;
+  if (data->data) return data;
+  REPORT(parser, node, "the contents of constant '%s' are not in this script", node->text);
+  return NULL;
+}
+
 ConstData *parse_const_data(Parser *parser, const PyNode *node, const PyNode *dtype,
                             const PyNode *extents) {
   Arena *arena = &parser->context->arena;
@@ -161,6 +258,7 @@ ConstData *parse_const_data(Parser *parser, const PyNode *node, const PyNode *dt
   }
   int64_t count = list_count(node), shape[MOST_AXES];
   if (extents && !read_extents(parser, extents, data)) return NULL;
+  if (node->kind == PY_STRING || is_named(parser, node)) return outside_data(parser, node, data);
   if (!extents) {
     data->rank = list_shape(node, shape);
     data->shape = arena_copy(arena, shape, sizeof *shape * (size_t)data->rank);

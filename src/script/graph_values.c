@@ -17,6 +17,7 @@ static Value *outside_constant(GraphParser *graph, const PyNode *name, const PyN
   data->rank = MAX_OF(like.rank, 0);
   data->shape = arena_array(&context->arena, int64_t, data->rank);
   if (like.rank >= 0 && value_static_shape(&like, data->shape)) {
+    if (!parse_contents(graph->parser, name, data)) return NULL;
     Value *value = value_constant(context, data);
     value->pos = name->pos;
     return value;
@@ -561,7 +562,7 @@ GraphTerm *graph_term(GraphParser *graph, const PyNode *node) {
   static GraphTerm *(*const readers[PY_KIND_COUNT])(GraphParser *, const PyNode *) = {
       [PY_NAME] = named_term,          [PY_ATTRIBUTE] = member_term, [PY_CALL] = any_call_term,
       [PY_SUBSCRIPT] = subscript_term, [PY_TUPLE] = tuple_term,      [PY_LIST] = tuple_term,
-      [PY_DICT] = dict_term,           [PY_NONE] = none_term,         [PY_LAMBDA] = lambda_term};
+      [PY_DICT] = dict_term,           [PY_NONE] = none_term,        [PY_LAMBDA] = lambda_term};
   if (node->kind == PY_BINARY && is_tensor(graph->parser, node)) return binary_term(graph, node);
   if (node->kind == PY_UNARY && is_tensor(graph->parser, node)) return unary_term(graph, node);
   if (is_astype(graph->parser, node)) return astype_term(graph, node);

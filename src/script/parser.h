@@ -214,8 +214,12 @@ Stmt *parse_suite(Parser *parser, const PyNode *suite);
 Stmt *parse_body(Parser *parser, const PyNode *suite); // in the scope of the caller's names
 Stmt *block_builder_finish(Parser *parser, BlockBuilder *builder, Str name, Stmt *body);
 // A list (of lists) of numbers as constant data, flattened. `extents` NULL: the shape of the list.
+// Also the name of contents beside the script, or an array of Python.
 ConstData *parse_const_data(Parser *parser, const PyNode *data, const PyNode *dtype,
                             const PyNode *extents);
+// Gives the constant the contents of this name, if they are known. False with a diagnostic when
+// they do not fit it.
+bool parse_contents(Parser *parser, const PyNode *name, ConstData *data);
 PrimFunc *parse_prim_func(Parser *parser, const PyNode *def);
 GraphFunc *parse_graph_func(Parser *parser, const PyNode *def);
 // A dictionary of devices and meshes, {"vdevice": [I.vdevice("llvm")]}.

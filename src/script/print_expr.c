@@ -541,6 +541,16 @@ void print_buffer_arguments(Printer *printer, const Buffer *buffer, const Expr *
   if (buffer->tile_layout) print_tile_layout(printer, buffer->tile_layout);
 }
 
+const char *print_contents(Printer *printer, ConstData *data) {
+  const ScriptOptions *options = &printer->options;
+  bool is_large =
+      options->most_elements && data->data && const_data_count(data) > options->most_elements;
+  if (!is_large) return NULL;
+  Contents *contents = const_data_share(printer->context, data);
+  options->contents(options->contents_env, contents);
+  return contents->name;
+}
+
 void print_const_data(Printer *printer, const ConstData *data) {
   int64_t count = const_data_count(data);
   text_puts(printer->out, "[");

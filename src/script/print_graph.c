@@ -38,9 +38,10 @@ static void print_tensor_type(Printer *printer, const Value *value, bool quoted)
 static void print_constant(Printer *printer, const Value *value) {
   Text *out = printer->out;
   const ConstData *data = value->data;
+  const char *name = print_contents(printer, value->data);
   text_puts(out, "R.const(");
-  if (!data->data) {
-    print_string(printer, data->name ? data->name : value->name);
+  if (name || !data->data) {
+    print_string(printer, name ? name : data->name ? data->name : value->name);
     text_puts(out, ", ");
     print_tensor_type(printer, value, false);
   } else if (const_data_nests(data)) {

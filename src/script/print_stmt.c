@@ -499,7 +499,11 @@ static void print_allocate_const(Printer *printer, const Stmt *s, bool is_last) 
   Text call = text_new(printer->arena), *out = printer->out;
   printer->out = &call;
   text_puts(&call, "T.allocate_const(");
-  print_const_data(printer, data);
+  const char *name = print_contents(printer, s->as.allocate_const.data);
+  if (name)
+    print_string(printer, name);
+  else
+    print_const_data(printer, data);
   text_printf(&call, ", \"%s\", [", dtype_name(printer->context, data->type));
   for (int i = 0; i < data->rank; i++)
     text_printf(&call, "%s%lld", i ? ", " : "", (long long)data->shape[i]);

@@ -69,6 +69,8 @@ void print_attributes(Printer *printer, const Attrs *attrs);
 // Prints the arguments of a declaration, "(30, 64), "float32", scope=…". `data` NULL omits the
 // data.
 void print_buffer_arguments(Printer *printer, const Buffer *buffer, const Expr *data);
+// The name of the contents that are left out of the script; NULL: they are printed.
+const char *print_contents(Printer *printer, ConstData *data);
 void print_const_data(Printer *printer, const ConstData *data); // as one flat list
 void print_nested_data(Printer *printer, const ConstData *data); // a list in a list for each axis
 void print_body(Printer *printer, const Stmt *s);               // indented by one level

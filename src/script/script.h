@@ -4,6 +4,7 @@
 #ifndef PLEAT_SCRIPT_H
 #define PLEAT_SCRIPT_H
 
+#include "base/contents.h"
 #include "ir/graph.h"
 #include "script/python.h"
 
@@ -19,6 +20,11 @@ typedef struct ScriptOptions {
   bool no_imports;      // leave out the lines that import the dialects
   bool annotate;        // write the logical accesses of flat ones as comments
   ScriptPlaces *places; // gets those of functions and statements, in their order; NULL: none
+  // A constant with more elements is printed by the name of its contents, which are handed to
+  // `contents`. 0: all constants are printed with their elements.
+  int64_t most_elements;
+  void (*contents)(void *env, Contents *contents);
+  void *contents_env;
 } ScriptOptions;
 
 // A script may use names of the program around it, such as the Python function that it is in.
@@ -52,6 +58,9 @@ typedef struct ScriptCapture {
   void (*infer)(Context *context, Value *value);
   void *env;
   const SourceFile *imports; // import statements that stand before the script; NULL: none
+  // Gives the contents of a constant whose name is in the script; NULL: they are not known.
+  Contents *(*contents)(void *env, const char *name);
+  void *contents_env;
 } ScriptCapture;
 
 // Reads as script_parse does, with what `capture` (may be NULL) gives.

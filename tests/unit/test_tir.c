@@ -392,6 +392,89 @@ static void test_saving(void **state) {
   }
 }
 
+static void take_contents(void *env, PleatContents *contents) {
+  *(PleatContents **)env = pleat_contents_keep(contents);
+}
+
+static PleatContents *give_contents(void *env, const char *name) {
+  return !strcmp(name, pleat_contents_name(env)) ? env : NULL;
+}
+
+// A graph function with a constant of `count` bytes, as a list of them.
+static PleatModule *with_constant(int count) {
+  char text[2048], *at = text;
+  at += sprintf(at,
+                "@R.function\ndef f(x: R.Tensor((%d,), \"int8\")):\n    return R.add(x, R.const([",
+                count);
+  for (int i = 0; i < count; i++) at += sprintf(at, "%d, ", i * 37 % 100 - 50);
+  sprintf(at, "], \"int8\"))\n");
+  return parsed(text);
+}
+
+static void test_contents_beside_the_text(void **state) {
+  (void)state;
+  PleatModule *module = with_constant(5), *again, *other;
+  PleatContents *contents = NULL, *short_ones;
+  PleatMessages *messages;
+  char *text = printed(module, &(PleatPrintOptions){.size = sizeof(PleatPrintOptions),
+                                                    .most_elements = 4,
+                                                    .contents = take_contents,
+                                                    .contents_env = &contents});
+  assert_int_equal(pleat_contents_bytes(contents), 5);
+  assert_int_equal(((const int8_t *)pleat_contents_data(contents))[2], 24);
+  assert_non_null(strstr(text, pleat_contents_name(contents)));
+  pleat_module_free(module);
+  module = with_constant(5);
+  PleatScript script = {
+      .size = sizeof script, .text = text, .contents = give_contents, .contents_env = contents};
+  int status = pleat_module_parse(&script, &again, &messages);
+  expect_ok(status, messages);
+  assert_true(are_equal(module, again));
+  other = parsed(text);
+  assert_false(are_equal(module, other));
+  char wrong[200];
+  snprintf(wrong, sizeof wrong,
+           "@R.function\ndef f():\n    return R.const(\"%s\", R.Tensor((3,), \"int8\"))\n",
+           pleat_contents_name(contents));
+  script.text = wrong;
+  pleat_module_free(other);
+  status = pleat_module_parse(&script, &other, &messages);
+  expect_refused(status, messages, "the contents have 5 bytes, which do not fill the extents");
+  status = pleat_contents_new("abc", 3, &short_ones, &messages);
+  expect_ok(status, messages);
+  assert_string_not_equal(pleat_contents_name(short_ones), pleat_contents_name(contents));
+  pleat_contents_free(short_ones);
+  pleat_contents_free(contents);
+  pleat_contents_free(NULL);
+  pleat_module_free(again);
+  pleat_module_free(module);
+  pleat_free(text);
+}
+
+static void test_saved_contents(void **state) {
+  (void)state;
+  for (int count = 257; count < 260; count++) { // more elements than a saved text has
+    PleatModule *module = with_constant(count), *loaded;
+    PleatMessages *messages;
+    char *json;
+    int status = pleat_module_save(module, &json, &messages);
+    expect_ok(status, messages);
+    status = pleat_module_load(json, &loaded, &messages);
+    expect_ok(status, messages);
+    assert_true(are_equal(module, loaded));
+    pleat_module_free(loaded);
+    char *digit = strstr(strstr(json, "\"constant:") + 12, "\": \"") + 4;
+    *digit = *digit == 'A' ? 'B' : 'A';
+    status = pleat_module_load(json, &loaded, &messages);
+    expect_refused(status, messages, "are damaged");
+    *digit = '!';
+    status = pleat_module_load(json, &loaded, &messages);
+    expect_refused(status, messages, "are damaged");
+    pleat_free(json);
+    pleat_module_free(module);
+  }
+}
+
 static void test_nodes(void **state) {
   (void)state;
   PleatModule *module = parsed(scale_text);
@@ -794,6 +877,8 @@ int main(void) {
       cmocka_unit_test(test_difference),
       cmocka_unit_test(test_names_do_not_count),
       cmocka_unit_test(test_saving),
+      cmocka_unit_test(test_contents_beside_the_text),
+      cmocka_unit_test(test_saved_contents),
       cmocka_unit_test(test_nodes),
       cmocka_unit_test(test_passes),
       cmocka_unit_test(test_schedule),
