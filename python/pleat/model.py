@@ -193,6 +193,12 @@ class _Request:
             setattr(self.struct, field + "s", self.hold(ffi.new("char *[]", texts)))
             setattr(self.struct, field + "_count", len(texts))
 
+    def add_contents(self, contents):
+        """Contents of constants that the text has by their names."""
+        self.keep += contents
+        self.struct.contents = self.hold(ffi.new("PleatContents *[]", [one.handle for one in contents]))
+        self.struct.content_count = len(contents)
+
     def add_known(self, known):
         self.struct.known = named = self.hold(ffi.new("PleatNamedTensor[]", len(known)))
         self.struct.known_count = len(known)
@@ -246,12 +252,14 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
                   policy=None, cache=True, func=None, log=None, progress=None, most_variants=0,
                   parallel_for=None, unchecked=False, operators=None, accuracy=None,
                   offload=None, target=None, tuning=None):
-    title = None
+    title, contents = None, ()
     if hasattr(model, "__script__"):  # a module or function of TVMScript
         if not hasattr(model, "_handle"):
             raise TypeError(f"expected a model, a module or a function, not {model!r}")
         title = title_of(model)
-        model, func = model.script().encode(), func or ""
+        from pleat.ir._module import printed
+        text, contents = printed(model._handle)
+        model, func = text.encode(), func or ""
     if target == "cuda":
         find_nvrtc()
     request = _Request(model, threads=threads, quick=quick, no_cache=not cache,
@@ -264,6 +272,7 @@ def _fill_request(model, shapes=None, known=None, threads=0, cpu=None, quick=Fal
                       desired_layout=_layouts_text(desired_layouts),
                       keep_layout=_kept(keep_layouts))
     request.add_known(known or {})
+    request.add_contents(contents)
     request.operators = Operators(operators) if operators else None
     if operators:
         request.operators.fill(request.struct)

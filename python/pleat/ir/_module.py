@@ -6,6 +6,7 @@ import weakref
 
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
+from pleat.script._contents import MOST_PRINTED, Printed
 from pleat.script._parse import parse
 from pleat.script._values import Value, text_of
 
@@ -48,11 +49,19 @@ def _text(function, handle, *arguments):
     return _owned_text(text[0])
 
 
-def print_handle(handle, newer_names=False, no_imports=False, annotate=False):
+def printed(handle, newer_names=False, no_imports=False, annotate=False, most=MOST_PRINTED):
+    """The text of a module, and the contents that it has by their names: those of constants with more than `most`
+    elements."""
+    taken = Printed(handle)
     options = ffi.new("PleatPrintOptions *", {
-        "size": ffi.sizeof("PleatPrintOptions"), "newer_names": newer_names,
-        "no_imports": no_imports, "annotate": annotate})
-    return _text(_lib.pleat_module_print, handle, options)
+        "size": ffi.sizeof("PleatPrintOptions"), "newer_names": newer_names, "no_imports": no_imports,
+        "annotate": annotate, "most_elements": most, "contents": taken.call_back})
+    text = _text(_lib.pleat_module_print, handle, options)
+    return text, taken.keep()
+
+
+def print_handle(handle, **options):
+    return printed(handle, **options)[0]
 
 
 def _names(handle):
@@ -102,15 +111,22 @@ class _Printed:
     _origins = ()
 
     def script(self, *, newer_names=False, no_imports=False, annotate=False, **options):
-        """The text of TVMScript, which reads back as an equal object, and needs no metadata beside it.
+        """The text of TVMScript, which reads back as an equal object.
 
         newer_names: TVM's names since 2026, T.sblock and tirx
         annotate: comments with the logical accesses that flat ones came from
-        TVM's other options, such as show_meta and verbose_expr, change nothing."""
+        show_meta: write all elements of constants with more than 1000 of them. Otherwise these are
+                written as R.const("constant:…", R.Tensor(shape, dtype)), with the name of their
+                contents, which is found as long as this process has a module with them
+        TVM's other options, such as verbose_expr, change nothing."""
         unknown = sorted(options.keys() - TVM_PRINT_OPTIONS)
         if unknown:
             raise TypeError(f"script() has no option '{unknown[0]}'")
-        return print_handle(self._handle, newer_names, no_imports, annotate)
+        most = 0 if options.get("show_meta") else MOST_PRINTED
+        text, left_out = printed(self._handle, newer_names, no_imports, annotate, most)
+        if left_out:
+            text += f"# left out: the contents of {len(left_out)} constants, which script(show_meta=True) writes\n"
+        return text
 
     def show(self, style=None, black_format=None, **options):
         """Prints the script. `style` and `black_format`, which choose TVM's colours and line breaks, change

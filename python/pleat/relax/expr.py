@@ -159,7 +159,8 @@ def const(value, dtype=None):
     gives them, and arrays their own, but float32 for float64 and int32 for int64, as in TVM"""
     own = str(getattr(value, "dtype", "")) or None
     dtype = dtype or {"float64": "float32", "int64": "int32"}.get(own, own)
-    value = value.astype(dtype) if hasattr(value, "astype") else value
+    if hasattr(value, "astype") and own != str(dtype):
+        value = value.astype(dtype)
     from pleat.relax.nodes import constant
     return constant(value, dtype)
 

@@ -98,7 +98,7 @@ class GraphText:
 
     def __init__(self, module, name, typed=False):
         self.typed = typed
-        self.source = module.script()
+        self.source, self._module = module.script(), module  # which has the contents of constants
         self.lines, self.name = self.source.splitlines(), name
         self.tree = ast.parse(self.source)
         self.class_name, self.node = _definition(self.tree, name)

@@ -14,6 +14,7 @@ import numpy as np
 from pleat._library import PleatError
 from pleat.ir._module import Op
 from pleat.relax.expr import Bindable, Call, GlobalVar, TensorStructInfo, Tuple, Var
+from pleat.script._contents import MOST_PRINTED, constant_text, large_contents, named
 from pleat.script._values import Value, text_of
 
 __all__ = ["BindingBlock", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "ExternFunc", "FuncStructInfo",
@@ -84,7 +85,11 @@ class Constant(Value):
 
     def __init__(self, data, text=None):
         from pleat.nd import Tensor
-        self.data = np.asarray(data).view(Tensor)
+        data = np.asarray(data)
+        contents = None if text else large_contents(data)
+        if contents is not None:
+            data, text = contents.array(data.dtype, data.shape), constant_text(contents, data)
+        self.data = data.view(Tensor)
         super().__init__(text or (lambda: f'R.const({self.data.tolist()}, "{self.data.dtype}")'))
 
 
@@ -378,6 +383,12 @@ class _Reader:
 
 def constant(value, dtype):
     """The constant that R.const(value, dtype) gives."""
+    if np.size(value) > MOST_PRINTED:
+        array, stated = np.asarray(value), str(dtype or "float32")
+        if array.dtype.kind == "f" and stated in ("float16", "float32", "float64"):
+            array = array.astype(stated, copy=False)
+        if array.dtype.name == stated:
+            return Constant(array)
     text = text_of(Value("R.const")(value, *([] if dtype is None else [str(dtype)])))
     text = text.replace(text_of(math.nan), 'T.float32("nan")')  # its elements are numbers, no expressions
     usual = {"i": "int32", "b": "bool"}.get(np.asarray(value).dtype.kind, "float32")
@@ -389,6 +400,8 @@ def constant(value, dtype):
 
 def _constant(node):
     text = ast.unparse(node)
+    if len(node.args) > 1 and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+        return _named_constant(node, text)
     dtype = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else None
     try:
         data = ast.literal_eval(node.args[0])
@@ -396,6 +409,15 @@ def _constant(node):
         return Value(text)  # with infinities, or without its contents
     usual = "int32" if np.asarray(data).dtype.kind == "i" else "float32"
     return Constant(np.asarray(data).astype(dtype or usual if dtype != "bfloat16" else "float32"), text)
+
+
+def _named_constant(node, text):
+    """The constant of R.const("constant:…", R.Tensor(shape, dtype)), or its text where the contents are not known."""
+    from pleat.model import dtype_of
+    contents, info = named(node.args[0].value), _type(node.args[1])
+    if contents is None:
+        return Value(text)
+    return Constant(contents.array(dtype_of(str(info.dtype)), tuple(info.shape)), text)
 
 
 class InferredTypes:

@@ -3,13 +3,12 @@
 import pathlib
 
 from pleat._library import PleatError
-from pleat.ir._module import IRModule, PrimFunc
+from pleat.ir._module import IRModule, PrimFunc, load_json, save_json
 from pleat.ir.transform import Pass
 from pleat.model import Model, compile_options
 from pleat.nd import Tensor
 from pleat.registry import operators_in
 from pleat.runtime import write_archive
-from pleat.script._parse import from_source
 
 
 class Executable:
@@ -52,7 +51,7 @@ class Executable:
             [name for name in self.names if not self.model(name).is_open]
         options = {name: value for name, value in self._options.items() if name != "operators"}
         write_archive(path, list(map(self.model, keep)), {
-            "format": "pleat.relax", "table": keep, "source": self.mod.script(), "options": options})
+            "format": "pleat.relax", "table": keep, "source": save_json(self.mod), "options": options})
 
     def __repr__(self):
         return f"Executable({', '.join(f'{name}: {self.model(name)!r}' for name in self.names)})"
@@ -75,7 +74,7 @@ def executable_of(model):
 def loaded(saved, models):
     """The Executable that export_library wrote."""
     made = Executable.__new__(Executable)
-    made.mod = from_source(saved["source"])
+    made.mod = load_json(saved["source"])
     made.names = _graph_names(made.mod)
     made._models = dict(zip(saved["table"], models))
     made._options = {**saved["options"], "operators": operators_in(made.mod)}

@@ -9,6 +9,7 @@ import sys
 
 from pleat._library import PleatError, _lib, _owned_text, ffi
 from pleat._request import check_status
+from pleat.script._contents import Read
 from pleat.script._values import Macro, MacroUse, Value, text_of
 
 DIALECTS = {name: f"pleat.script.{name}" for name in ("tir", "tirx", "relax", "ir")}
@@ -171,16 +172,17 @@ class _Capture:
 def parse(text, file="script", first_line=1, names=None):
     """The module of the library for a script, which pleat_module_free frees."""
     captures = names is not None or _registers_operations()
-    capture = _Capture(names or {})
+    capture, read = _Capture(names or {}), Read()
     answer = ffi.callback("int(void *, const PleatCapture *, PleatCaptured *)",
                           lambda _, asked, captured: capture.answer(asked, captured))
     keep = [ffi.new("char[]", part.encode()) for part in (text, file, _imports(names or {}))]
     script = ffi.new("PleatScript *", {
         "size": ffi.sizeof("PleatScript"), "text": keep[0], "file": keep[1],
         "first_line": first_line, "imports": keep[2],
-        "capture": answer if captures else ffi.NULL})
+        "capture": answer if captures else ffi.NULL, "contents": read.call_back})
     module, messages = ffi.new("PleatModule **"), ffi.new("PleatMessages **")
-    status = _lib.pleat_module_parse(script, module, messages)
+    with read:
+        status = _lib.pleat_module_parse(script, module, messages)
     try:
         check_status(status, messages)
     except PleatError as error:

@@ -220,7 +220,8 @@ def _array_text(value):
             return repr(value.__name__)
         return None
     if hasattr(value, "tolist"):
-        return text_of(value.tolist())
+        from pleat.script._contents import captured_text
+        return (captured_text(value) if hasattr(value, "nbytes") else None) or text_of(value.tolist())
     return repr(value.name) if hasattr(value, "itemsize") else None
 
 
