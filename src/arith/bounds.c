@@ -61,6 +61,8 @@ static Interval type_bounds(DType t) {
   return unbounded;
 }
 
+enum { MOST_SHIFTED = 4 }; // groups that are looked at together
+
 // ---- A mixed-radix number of one base
 
 static Interval expr_bounds(Analyzer *analyzer, Expr *e) {
@@ -143,22 +145,38 @@ static Interval radix_bounds(Radix *radix, Interval x) {
   return (Interval){low == NO_HIGH ? NO_LOW : -low, high};
 }
 
-// For cuts that do not divide one another: tries all values of x when they are few.
-static bool points_bounds(const Group *group, Interval x, Interval *out) {
-  enum { FEW = 256 };
-  int64_t size;
-  if (x.low == NO_LOW || x.high == NO_HIGH || x.low > x.high || !sub_fits(x.high, x.low, &size) ||
-      size > FEW)
-    return false;
-  *out = (Interval){NO_HIGH, NO_LOW};
-  for (int64_t v = x.low; v <= x.high; v++) {
-    Interval sum = {0, 0};
+// Groups whose bases differ by constants: bases[i] is bases[0] + distances[i].
+typedef struct Shifted {
+  int count;
+  const Group *groups[MOST_SHIFTED];
+  int64_t distances[MOST_SHIFTED];
+} Shifted;
+
+static Interval shifted_value(const Shifted *shifted, int64_t x) {
+  Interval sum = {0, 0};
+  for (int g = 0; g < shifted->count; g++) {
+    const Group *group = shifted->groups[g];
     for (int i = 0; i < group->count; i++) {
-      int64_t floor = floor_div(v, group->cuts[i]);
+      int64_t floor = floor_div(x + shifted->distances[g], group->cuts[i]);
       sum = bounds_add(sum, bounds_scale((Interval){floor, floor}, group->coefs[i]));
     }
-    *out = interval_hull(*out, sum);
   }
+  return sum;
+}
+
+// Tries all values of the first base when they are few.
+static bool points_bounds(const Shifted *shifted, Interval x, Interval *out) {
+  enum { FEW = 256 };
+  int64_t size;
+  if (infinite(x.low) || infinite(x.high) || x.low > x.high || !sub_fits(x.high, x.low, &size) ||
+      size > FEW)
+    return false;
+  for (int g = 0; g < shifted->count; g++)
+    if (!add_fits(x.low, shifted->distances[g], &size) ||
+        !add_fits(x.high, shifted->distances[g], &size))
+      return false;
+  *out = (Interval){NO_HIGH, NO_LOW};
+  for (int64_t v = x.low; v <= x.high; v++) *out = interval_hull(*out, shifted_value(shifted, v));
   return true;
 }
 
@@ -207,7 +225,7 @@ Interval form_group_bounds(Analyzer *analyzer, const Group *group) {
   else if (radix_of(group, &radix)) {
     int64_t known = known_places(analyzer, group->base, &radix);
     result = bounds_add(radix_bounds(&radix, x), (Interval){known, known});
-  } else if (!points_bounds(group, x, &result)) {
+  } else if (!points_bounds(&(Shifted){1, {group}, {0}}, x, &result)) { // uneven cuts
     result = (Interval){0, 0};
     for (int i = 0; i < group->count; i++)
       result = bounds_add(result, bounds_scale(bounds_divide(x, group->cuts[i]), group->coefs[i]));
@@ -223,6 +241,34 @@ static bool has_digits(const Form *f) {
   return false;
 }
 
+// The constant by which the base of b is above that of a; false where there is none.
+static bool base_distance(Analyzer *analyzer, const Group *a, const Group *b, int64_t *distance) {
+  if (a->cofactor || b->cofactor) return false;
+  const Form *f = form_of(analyzer, a->base), *g = form_of(analyzer, b->base);
+  if (!f || !g || f->count != g->count || !sub_fits(g->constant, f->constant, distance))
+    return false;
+  for (int i = 0; i < f->count; i++)
+    if (f->terms[i].atom != g->terms[i].atom || f->terms[i].coef != g->terms[i].coef) return false;
+  return true;
+}
+
+// The group and those behind it whose bases differ from its own by constants, at most MOST_SHIFTED.
+// False where an earlier group has it among its own.
+static bool find_shifted(Analyzer *analyzer, const Groups *groups, int first, Shifted *out) {
+  int64_t distance;
+  int earlier = 0;
+  for (int i = 0; i < first; i++)
+    earlier += base_distance(analyzer, &groups->items[i], &groups->items[first], &distance);
+  if (earlier % MOST_SHIFTED) return false;
+  for (int i = first; i < groups->count && out->count < MOST_SHIFTED; i++)
+    if (i == first ||
+        base_distance(analyzer, &groups->items[first], &groups->items[i], &distance)) {
+      out->groups[out->count] = &groups->items[i];
+      out->distances[out->count++] = i == first ? 0 : distance;
+    }
+  return true;
+}
+
 Interval form_bounds(Analyzer *analyzer, const Form *f) {
   if (!f) return unbounded;
   Interval sum = {f->constant, f->constant};
@@ -235,8 +281,16 @@ Interval form_bounds(Analyzer *analyzer, const Form *f) {
   PassingMark mark = passing_mark(analyzer);
   const Groups *groups = form_groups(analyzer, f);
   sum = (Interval){groups->constant, groups->constant};
-  for (int i = 0; i < groups->count; i++)
-    sum = bounds_add(sum, form_group_bounds(analyzer, &groups->items[i]));
+  for (int i = 0; i < groups->count; i++) {
+    Shifted shifted = {0};
+    Interval together = unbounded, alone = {0, 0};
+    if (!find_shifted(analyzer, groups, i, &shifted)) continue;
+    for (int g = 0; g < shifted.count; g++)
+      alone = bounds_add(alone, form_group_bounds(analyzer, shifted.groups[g]));
+    if (shifted.count > 1)
+      points_bounds(&shifted, base_bounds(analyzer, shifted.groups[0]), &together);
+    sum = bounds_add(sum, interval_meet(alone, together));
+  }
   passing_reset(analyzer, mark);
   return sum;
 }

@@ -17,6 +17,7 @@ enum {
   MOST_READS = 8,
   MOST_ARITHMETIC = 16, // of a value, which is computed once for each row of a tile
   TILES_IN_BLOCK = 4,   // along the rows
+  MOST_COPIED = 8,      // times the elements of a tile
 };
 
 typedef struct StridedRead {
@@ -338,6 +339,15 @@ static bool copies_interleaved(const TransposeSearch *t, BlockRef tile, const Lo
          step == TRANSPOSE_INTERLEAVED;
 }
 
+// Does a copy for one tile move much more than the tile reads? Its box then is not the tile's: an
+// index that divides or limits the loops may make it that of the whole tensor.
+static bool copies_too_much(const TransposeSearch *t, const LoopRefs *loops, int first) {
+  int64_t size = 1, most = MOST_COPIED * t->high * MIN_OF(t->width, tile_lanes(t));
+  for (int i = first; i < loops->count && size <= most; i++)
+    size *= autosched_loop_extent(t->s, loops->items[i]);
+  return size > most;
+}
+
 // Moves a block that copies a tile to the start of the loops within a tile, in vectors along `row`
 // of its own loops (-1: the innermost one of several elements).
 static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef tile, int row) {
@@ -346,7 +356,7 @@ static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef 
   TRY(schedule_compute_at(sch, tile, loops->outer[loops->count - 1], true));
   TRY(schedule_get_loops(sch, tile, &inner));
   int first = loops->count, last = inner.count - 1, vectors = row < 0 ? last : first + row;
-  if (last < first) return false;
+  if (last < first || copies_too_much(t, &inner, first)) return false;
   while (row < 0 && vectors > first && autosched_loop_extent(t->s, inner.items[vectors]) == 1)
     vectors--;
   LoopRef along = inner.items[vectors];

@@ -217,3 +217,30 @@ def test_constants_of_rows_and_columns(rows, layout, function, tmp_path):
     y = np.tanh(y) if function else y
     expected = y.transpose(0, 1, 3, 2) if layout == "ABDC" else y
     np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"], expected, rtol=1e-4, atol=1e-4)
+
+
+SHIFTED_WINDOWS = """
+from pleat.script import ir as I, tir as T, relax as R
+@I.ir_module
+class Module:
+    @T.prim_func
+    def f(A: T.Buffer((16, 8, 40, 8), "float32"), C: T.Buffer((28, 40, 28), "float32")):
+        for i, j, k in T.grid(28, 40, 28):
+            with T.block("window"):
+                w, c, h = T.axis.remap("SSS", [i, j, k])
+                C[w, c, h] = T.max(A[(h + 4) // 8 * 4 - (h + 28) // 32 * 16 + (w + 4) // 8
+                    - (w + 28) // 32 * 4 + 15, (h + 4) % 8, c, (w + 4) % 8], T.float32(0))
+    @R.function
+    def main(A: R.Tensor((16, 8, 40, 8), "float32")) -> R.Tensor((28, 40, 28), "float32"):
+        return R.call_tir(Module.f, (A,), out_sinfo=R.Tensor((28, 40, 28), "float32"))
+"""
+
+
+def test_tiles_of_shifted_windows(tmp_path):
+    """The rows of an image that is put together from windows and rolled are transposed in registers:
+    the indices are sums of quotients of one axis and different shifts, which stay in the tensor."""
+    path = tmp_path / "windows.py"
+    path.write_text(SHIFTED_WINDOWS)
+    schedule = pleat("plan", path, "--func", "main", "--cpu", "avx2", "--schedules")
+    assert "reindex_cache_read" in schedule
+    assert "agrees" in pleat("verify", path, "--func", "main", "--cpu", "avx2")

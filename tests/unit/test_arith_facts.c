@@ -354,6 +354,48 @@ static void test_bounds_are_exact(void **state) {
   }
 }
 
+// Quotients of one variable and different constants are looked at together.
+static void test_bounds_of_shifted_quotients(void **state) {
+  (void)state;
+  uint64_t seed = 496;
+  for (int round = 0; round < 600; round++) {
+    World w = world_new();
+    Context *c = w.context;
+    Analyzer *a = analyzer_new(c);
+    for (int i = 0; i < 2; i++)
+      world_var(&w, str_format(c, "v%d", i), (int64_t)pick(&seed, 9) - 4, 1 + pick(&seed, 29));
+    world_bind(&w, a);
+    Expr *e = I((int64_t)pick(&seed, 7));
+    for (int i = 0; i < 2; i++)
+      for (int d = 0; d < 1 + i * 5; d++) // more than are looked at together, of the second one
+        e = ADD(e,
+                TIMES(OVER(ADD(w.vars[i], I((int64_t)pick(&seed, 33) - 9)), I(1 + pick(&seed, 9))),
+                      I((int64_t)pick(&seed, 19) - 9)));
+    int64_t low, high, least = INT64_MAX, most = INT64_MIN;
+    assert_true(analyzer_const_bounds(a, e, &low, &high));
+    world_first(&w);
+    do {
+      int64_t v = eval(&w, e);
+      least = MIN_OF(least, v);
+      most = MAX_OF(most, v);
+    } while (world_next(&w));
+    if (least < low || most > high)
+      fail_msg("%s is in [%lld, %lld], bounds [%lld, %lld]", spelled(&w, e), (long long)least,
+               (long long)most, (long long)low, (long long)high);
+    context_free(c);
+  }
+  World w = world_new();
+  Context *c = w.context;
+  Analyzer *a = analyzer_new(c);
+  Expr *i = world_var(&w, "i", 0, 28);
+  world_bind(&w, a);
+  Expr *window =
+      ADD(TIMES(OVER(ADD(i, I(4)), I(8)), I(4)), TIMES(OVER(ADD(i, I(28)), I(32)), I(-16)));
+  int64_t low, high;
+  assert_true(analyzer_const_bounds(a, window, &low, &high) && low == -12 && high == 0);
+  context_free(c);
+}
+
 // Numbers near the ends of 64 bits must not wrap around.
 static void test_large_numbers(void **state) {
   (void)state;
@@ -426,13 +468,19 @@ static void test_casts_of_unsigned(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_symbolic_proofs),      cmocka_unit_test(test_padding_conditions),
+      cmocka_unit_test(test_symbolic_proofs),
+      cmocka_unit_test(test_padding_conditions),
       cmocka_unit_test(test_quotients_are_integers),
       cmocka_unit_test(test_equalities_keep_ranges),
-      cmocka_unit_test(test_reduced_coefficients), cmocka_unit_test(test_bounds_are_exact),
-      cmocka_unit_test(test_large_numbers),        cmocka_unit_test(test_random_symbolic),
-      cmocka_unit_test(test_random_assumptions),   cmocka_unit_test(test_random_symbolic_boxes),
-      cmocka_unit_test(test_casts_of_unsigned),    cmocka_unit_test(test_multiples_in_assumptions),
+      cmocka_unit_test(test_reduced_coefficients),
+      cmocka_unit_test(test_bounds_are_exact),
+      cmocka_unit_test(test_bounds_of_shifted_quotients),
+      cmocka_unit_test(test_large_numbers),
+      cmocka_unit_test(test_random_symbolic),
+      cmocka_unit_test(test_random_assumptions),
+      cmocka_unit_test(test_random_symbolic_boxes),
+      cmocka_unit_test(test_casts_of_unsigned),
+      cmocka_unit_test(test_multiples_in_assumptions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
