@@ -6,6 +6,7 @@
 #include "arith/arith.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 typedef struct NestReading {
   Context *context;
@@ -261,12 +262,25 @@ double nest_buffer_bytes(const Buffer *buffer) {
   return bytes;
 }
 
+// The step along a dimension that the layout splits, whose first step is given. Few pieces whose
+// elements take turns are streams that the first cache holds, so the step is that of one piece.
+static int64_t split_step(const Layout *layout, int d, int64_t first) {
+  enum { FEW_STREAMS = 4 };
+  int64_t index[TE_MAX_RANK] = {0}, origin, offset;
+  if (!layout_offset(layout, index, &origin)) return first;
+  for (index[d] = 2; index[d] <= MIN_OF(FEW_STREAMS, layout->extents[d] - 1); index[d]++)
+    if (layout_offset(layout, index, &offset) && llabs(offset - origin) < llabs(first))
+      return offset - origin;
+  return first;
+}
+
 void nest_strides(Context *context, const Buffer *buffer, const Layout *layout, int64_t *strides) {
   bool has[TE_MAX_RANK];
   int64_t pitch = 1, extent;
   if (layout) layout_strides(context, layout, strides, has);
   for (int d = buffer->rank - 1; d >= 0; d--) {
-    if (!layout || !has[d]) strides[d] = layout ? 1 : pitch;
+    if (!layout) strides[d] = pitch;
+    if (layout && !has[d]) strides[d] = strides[d] ? split_step(layout, d, strides[d]) : 1;
     if (expr_as_int(buffer->shape[d], &extent)) pitch *= extent;
   }
 }

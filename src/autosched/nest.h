@@ -100,8 +100,9 @@ double nest_operations(const HostMachine *machine, const Nest *nest);
 double nest_chain_latency(const CostModel *costs, const Nest *nest);
 // Bytes of all elements, row-major; unknown extents count as 1.
 double nest_buffer_bytes(const Buffer *buffer);
-// The stride of each dimension in elements, where a layout of NULL is row-major. That within a
-// block where the dimension is blocked.
+// The stride of each dimension in elements, where a layout of NULL is row-major. Where the layout
+// splits the dimension, it is that of the first step, as within a block, or that within one of few
+// pieces whose elements take turns.
 void nest_strides(Context *context, const Buffer *buffer, const Layout *layout, int64_t *strides);
 
 // ---- Register tiles --------------------------------------------------------------------------

@@ -435,7 +435,8 @@ static bool shares_sets(const TileSearch *s, int i, int axis) {
     if (!read->coefficient[d][axis]) continue;
     bool whole;
     int64_t stride = stride_of(s, read->buffer, s->layouts->reads[i], d, &whole);
-    if (stride && stride * dtype_bytes(read->buffer->type) % s->costs->set_bytes == 0) return true;
+    int64_t step = stride * read->coefficient[d][axis] * dtype_bytes(read->buffer->type);
+    if (stride && step % s->costs->set_bytes == 0) return true;
   }
   return false;
 }

@@ -380,10 +380,11 @@ bool layout_offsets(Context *context, const Layout *layout, int64_t *out);
 // The logical index at an offset: YES sets *index, NO means padding.
 LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
                               int64_t *index);
-// Where has_stride[i], strides[i] is the constant step of the offset per step of axis i. With axes
-// on other resources: the step of the memory offset, where the step stays on the same lane,
-// register, …. On an axis of one element every step is right; the step of the expression at the
-// origin is given, where it has a value (layout_stride gives 0).
+// Where has_stride[i], strides[i] is the constant step of the offset per step of axis i, elsewhere
+// the step from the origin, or 0 where it has none. With axes on other resources: the step of the
+// memory offset, where the step stays on the same lane, register, …. On an axis of one element
+// every step is right; the step of the expression at the origin is given, where it has a value
+// (layout_stride gives 0).
 void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride);
 // The constant step of the memory offset along an axis, as an expression of the symbols; 0 where
 // the axis has one element. NO has an index from which the step differs.

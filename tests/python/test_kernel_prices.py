@@ -207,6 +207,24 @@ def test_a_stride_reads_only_a_part():
     assert left_out < 1.25 * convolution_price("NHWC", 4096, 64, 7)
 
 
+def test_rows_whose_stride_shares_a_set_are_few():
+    """With a stride of 2, columns of 512 channels are 4096 bytes apart, so that a tile has no more
+    rows than a set has ways."""
+    shared, apart = (convolution_price("NHWC", channels, 1024, 14, strides=[2, 2]) / channels
+                     for channels in (512, 504))
+    assert shared > 1.02 * apart
+
+
+def test_elements_of_many_pieces_are_far():
+    """A sum over channels jumps between the pieces of a layout at each step: two are streams that the
+    first cache holds, sixteen are not."""
+    node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv")
+    whole, two, sixteen = (
+        kernels((1, 512, 14, 14), [node], cpu="avx2", input_layouts={"x": layout}, w=(64, 512, 1, 1))[0]
+        for layout in ("NHWC", *(f"lambda n, c, h, w: [c % {n}, n, h, w, c // {n}]" for n in (2, 16))))
+    assert two == whole and sixteen > 1.5 * whole
+
+
 def test_many_blocks_beyond_the_second_cache_cost_jumps():
     """The prefetcher follows 64 blocks of channels that a sum runs through, but not 512."""
     assert convolution_price("NCHW8c", 4096, 256, 14) > 1.3 * convolution_price("NHWC", 4096, 256, 14)

@@ -120,6 +120,10 @@ static void remember_strides(Context *context, const Layout *layout) {
   bool *has_stride = arena_array(&context->lasting, bool, layout->rank);
   find_strides(context, layout, strides, has_stride);
   for (int i = 0; i < layout->rank; i++)
+    if (!has_stride[i] && (!layout->is_static || layout->extents[i] < 2 ||
+                           !step_at_origin(layout_offset_expr(context, layout), i, &strides[i])))
+      strides[i] = 0;
+  for (int i = 0; i < layout->rank; i++)
     if (layout->is_static && has_stride[i] && layout->extents[i] > 1)
       found[i] = layout_const(context, strides[i]);
   LAYOUT_ANSWERED(context, &yes, LAYOUT_ASK_STRIDES, layout, .strides = found);
