@@ -6,7 +6,9 @@
 //     A[n * n] = x           →       A[T.Cast("int64", n) * T.Cast("int64", n)] = x
 //
 // With 32 bits, n = 65536 would pass the condition, and the address be another one. A let or a loop
-// whose values may leave their type gets a variable of 64 bits beside its own.
+// whose values may leave their type gets a variable of 64 bits beside its own. A loop whose extent
+// may do so counts in 64 bits: where n * m is negative, it must not run, though 32 bits may hold a
+// positive number then.
 //
 // Arguments and loaded numbers have any value of their type. Sizes are those of arrays in memory;
 // numbers that are computed from them and from loops over them alone are taken to fit.
@@ -269,13 +271,16 @@ static Stmt *widen_let(Widening *w, Stmt *s) {
 }
 
 // for i in T.serial(n, m): …   →   for i_1 in range(m - n): with i = T.Cast("int64", n) + i_1: …
+// for i in range(n * m): …     →   for i_1 in range(T.Cast("int64", n) * T.Cast("int64", m)): …
 static Stmt *widen_loop(Widening *w, Stmt *s) {
   Context *context = w->context;
   Expr *var = s->as.loop.var, *wide = map_find(&w->wide, var);
   if (!wide) return s;
   Stmt *next = stmt_copy(context, s);
-  next->as.loop.var = expr_var(context, var->as.var->name, var->type);
-  next->as.loop.min = expr_int(context, var->type, 0);
+  next->as.loop.extent = widened_index(w, s->as.loop.extent);
+  DType type = next->as.loop.extent == s->as.loop.extent ? var->type : DTYPE_INT64;
+  next->as.loop.var = expr_var(context, var->as.var->name, type);
+  next->as.loop.min = expr_int(context, type, 0);
   Expr *number = expr_cast(context, DTYPE_INT64, next->as.loop.var);
   Expr *value = expr_add(context, widened(w, s->as.loop.min), number);
   Stmt *body = stmt_let(context, var, expr_cast(context, var->type, wide), s->as.loop.body);
@@ -306,7 +311,8 @@ static void see_loop(Widening *w, const Stmt *s) {
   Span all = all_of(var->type);
   Span span = sum(min, (Span){0, MAX_OF(extent.high - 1, 0), false});
   bool counts = expr_is_int(s->as.loop.min, 0); // up to what its type holds
-  span.wraps = !counts && var->type.bits == 32 && (min.wraps || span.high > all.high);
+  span.wraps =
+      var->type.bits == 32 && (extent.wraps || (!counts && (min.wraps || span.high > all.high)));
   if (span.wraps) put_wide(w, var);
   if (!span.wraps) span.high = MIN_OF(span.high, all.high);
   put_span(w, var, span);

@@ -31,6 +31,14 @@ def loops(A: T.Buffer((8,), "float32"), n: T.int32, m: T.int32):
         A[i] = A[i + 1]
 
 
+# A product that leaves its type may wrap around to a count although it is negative.
+@T.prim_func
+def counts(A: T.Buffer((8,), "float32"), n: T.int32, m: T.int32):
+    for i in T.parallel(T.max(n * m, 0)):
+        if n * m < 8:
+            A[i] = 1.0
+
+
 @T.prim_func
 def sizes(a: T.handle, by: T.Buffer((1,), "uint32")):
     n = T.int32()
