@@ -250,6 +250,12 @@ static bool holds_faults(const Forming *forming, const Stmt *s) {
   return s->kind == STMT_ALLOCATE && forming->guards && s->as.allocate.var == forming->guards->data;
 }
 
+// Are there regions below declarations and workspace, from an earlier run of the pass?
+static bool is_formed(const Stmt *s) {
+  while (is_wrapper(s)) s = lower_body(s);
+  return lower_is_regions(s);
+}
+
 // The caller computes how many iterations a region has, from sizes and scalars.
 static bool is_parallel_region(const Stmt *s) {
   return s->kind == STMT_FOR && s->as.loop.kind == LOOP_PARALLEL &&
@@ -263,7 +269,7 @@ static void split(Forming *forming, Stmt *s, bool outermost) {
     for (int i = 0; i < s->as.seq.count; i++) split(forming, s->as.seq.items[i], false);
   } else if (s->kind == STMT_ATTR && (has_region(s) || lower_is_regions(s))) {
     split(forming, s->as.attr.body, outermost);
-  } else if (is_wrapper(s) && (has_region(s) || holds_faults(forming, s) ||
+  } else if (is_wrapper(s) && (has_region(s) || is_formed(s) || holds_faults(forming, s) ||
                                (outermost && s->kind != STMT_ALLOCATE && s->kind != STMT_LET))) {
     array_push(&forming->context->arena, &forming->wrappers, s);
     split(forming, lower_body(s), outermost);
