@@ -13,7 +13,8 @@
 // by the innermost loop (or let) that they depend on, and each prefix of the groups gets a variable
 // there. The variable has 64 bits; a sum that does not fit its own type would be an index outside
 // of the buffer. The constant stays at the access. An index with a term that reads memory stays as
-// it is.
+// it is. Sums with variables of an earlier run have the order in which this pass writes them, which
+// simplification does not keep, so that the pass may run twice.
 #include "lower/pass.h"
 
 enum { FEWEST_OPERATIONS = 3, MOST_TERMS = 32, INNER = INT32_MAX };
@@ -29,6 +30,7 @@ typedef struct Hoisting {
   Context *context;
   Array(AddressScope *) scopes; // [0]: the region; then loops and lets from the outside in
   Map depths;                   // variable → depth of its scope + 1
+  Map lets;                     // variables of lets of integers
   Map inner;                    // variables that expressions bind; an index that uses one stays
   const char *name;             // of the buffer whose index is hoisted
 } Hoisting;
@@ -116,24 +118,48 @@ static Expr *variable_for(Hoisting *hoisting, int depth, Expr *sum) {
   return var;
 }
 
-// `sum` with the terms of one depth added; *plain: each of these terms is a variable.
+// `sum` with the terms of one depth added; *plain: each of these terms is a variable, converted or
+// not.
 static Expr *add_depth(Hoisting *hoisting, const AddressTerms *terms, int depth, Expr *sum,
                        bool *plain) {
   *plain = true;
   for (int i = 0; i < terms->count; i++) {
     if (terms->depth[i] != depth) continue;
-    *plain = *plain && terms->items[i]->op == EXPR_VAR;
+    *plain = *plain && is_plain(terms->items[i]);
     Expr *item = wide(hoisting->context, terms->items[i]);
     sum = sum ? expr_add(hoisting->context, sum, item) : item;
   }
   return sum;
 }
 
+static bool has_let(const Hoisting *hoisting, const AddressTerms *terms) {
+  for (int i = 0; i < terms->count; i++)
+    if (map_find(&hoisting->lets, terms->items[i])) return true;
+  return false;
+}
+
+// A sum in the order of the scopes of its terms, where it is the value of a let or has a variable
+// of one; other expressions as they are.
+static Expr *ordered(Hoisting *hoisting, Expr *e, bool is_value) {
+  AddressTerms terms = {.ok = true};
+  if (e->op != EXPR_ADD && e->op != EXPR_SUB) return e;
+  if (!dtype_is_int(e->type) || e->type.lanes > 1) return e;
+  add_terms(hoisting, e, &terms);
+  if (!terms.ok || !terms.count || !(is_value || has_let(hoisting, &terms))) return e;
+  Expr *sum = NULL;
+  for (int depth = 0; depth < hoisting->scopes.count; depth++)
+    for (int i = 0; i < terms.count; i++)
+      if (terms.depth[i] == depth)
+        sum = sum ? expr_add(hoisting->context, sum, terms.items[i]) : terms.items[i];
+  return terms.constant ? expr_add(hoisting->context, sum, terms.constant) : sum;
+}
+
 // A term that is a variable is added at the access, where the address mode of an instruction adds
 // it.
 static Expr *hoisted(Hoisting *hoisting, Expr *e) {
   AddressTerms terms = {.ok = true};
-  if (!dtype_is_int(e->type) || e->type.lanes > 1 || operations(e) < FEWEST_OPERATIONS) return e;
+  if (!dtype_is_int(e->type) || e->type.lanes > 1) return e;
+  if (operations(e) < FEWEST_OPERATIONS) return ordered(hoisting, e, false);
   add_terms(hoisting, e, &terms);
   if (!terms.ok || !terms.count) return e;
   Expr *sum = NULL;
@@ -185,7 +211,8 @@ static Stmt *enter_scope(Rewriter *rewriter, Stmt *s) {
     next->as.loop.min = rewrite_expr(rewriter, s->as.loop.min);
     next->as.loop.extent = rewrite_expr(rewriter, s->as.loop.extent);
   } else {
-    next->as.let.value = rewrite_expr(rewriter, s->as.let.value);
+    next->as.let.value = ordered(hoisting, rewrite_expr(rewriter, s->as.let.value), true);
+    map_put(&hoisting->lets, s->as.let.var, s);
   }
   push_scope(hoisting, s->kind == STMT_FOR ? s->as.loop.var : s->as.let.var);
   Stmt *body = pop_scope(hoisting, rewrite_stmt(rewriter, lower_body(s)));
@@ -210,8 +237,10 @@ static bool enter_let(Visitor *visitor, Expr *e) {
 
 static Stmt *hoist_in_region(Rewriter *outer, Stmt *region) {
   Context *context = outer->context;
-  Hoisting hoisting = {
-      .context = context, .depths = map_new(&context->arena), .inner = map_new(&context->arena)};
+  Hoisting hoisting = {.context = context,
+                       .depths = map_new(&context->arena),
+                       .lets = map_new(&context->arena),
+                       .inner = map_new(&context->arena)};
   visit_stmt(&(Visitor){.env = &hoisting.inner, .enter_expr = enter_let}, region);
   Rewriter rewriter = {.context = context,
                        .env = &hoisting,

@@ -179,3 +179,29 @@ def test_loops_whose_extents_overflow_do_not_run():
         memory[:] = 0
         run(memory[:8], n, m)
         assert memory.sum() == memory[:8].sum() == written
+
+
+@pytest.mark.parametrize("program", [spread, shifted, vectors])
+def test_lowered_programs_stay_as_they_are(program):
+    lower = pleat.tir.transform.Lower()
+    once = lower(pleat.IRModule({"f": program}))
+    pleat.ir.assert_structural_equal(lower(once), once)
+    again = pleat.script.from_source(once.script())
+    pleat.ir.assert_structural_equal(lower(again), again)
+
+
+def test_workspace_of_a_lowered_program_stays():
+    @T.prim_func
+    def transposed(a: T.handle, c: T.handle):
+        n, m = T.int64(), T.int32()
+        A = T.match_buffer(a, (n, m), "float32")
+        C = T.match_buffer(c, (m, n), "float32")
+        D = T.alloc_buffer((n, m), "float32")
+        for i, j in T.grid(n, m):
+            D[i, j] = A[i, j] + T.float32(1)
+        for i, j in T.grid(m, n):
+            C[i, j] = D[j, i]
+
+    lower = pleat.tir.transform.Lower()
+    once = lower(transposed)
+    pleat.ir.assert_structural_equal(lower(once), once)
