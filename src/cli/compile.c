@@ -30,7 +30,7 @@ static const Option options[] = {
 // ---- Kernels ----------------------------------------------------------------------------------
 
 static void show_kernels(Cli *cli, const Kernels *kernels, const LowerReport *lower,
-                         const TargetReport *target, const HostMachine *machine) {
+                         const TargetReport *target, const CompileOptions *compile) {
   SlowPaths paths = {.arena = &cli->context->arena};
   if (!strcmp(cli->output, "-")) return;
   for (int i = 0; i < kernels->count; i++) {
@@ -41,7 +41,8 @@ static void show_kernels(Cli *cli, const Kernels *kernels, const LowerReport *lo
     slow_paths_add_reports(&paths, name, &lower[i], &target[i]);
     slow_paths_add_notes(&paths, name, &lower[i]);
   }
-  printf("code            %s, in %s\n", machine->level_name, cli->output);
+  printf("code            %s, in %s\n", target_runs_on(compile->target, &compile->machine),
+         cli->output);
   slow_paths_print(&paths);
 }
 
@@ -80,8 +81,7 @@ static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *mod
   TargetReport *target = arena_array(&context->arena, TargetReport, kernels.count);
   compile.lower.report = lower;
   if (!emit_kernels(context, &kernels, &o->emit, &compile, target, cli->output)) return false;
-  if (!text_ends_with(cli->output, ".py"))
-    show_kernels(cli, &kernels, lower, target, &compile.machine);
+  if (!text_ends_with(cli->output, ".py")) show_kernels(cli, &kernels, lower, target, &compile);
   return true;
 }
 
@@ -112,6 +112,12 @@ static bool compile_file(Cli *cli, const CompileCommand *o, const ModelFile *fil
   return compile_kernels(cli, o, file->module);
 }
 
+// The target that is given, or the device whose files end so.
+static const char *target_of_output(const char *given, const char *path) {
+  const TargetRow *row = target_for_file(path);
+  return !given && row && target_is_device(row) ? row->name : given;
+}
+
 static int run(Cli *cli, void *given) {
   CompileCommand *o = given;
   const char *path = cli->inputs.items[0];
@@ -121,7 +127,7 @@ static int run(Cli *cli, void *given) {
     return STATUS_MISUSE;
   }
   ModelFile file;
-  o->model.target = o->emit.target;
+  o->model.target = target_of_output(o->emit.target, cli->output);
   bool done = model_open(cli, path, &o->model, &file) && compile_file(cli, o, &file);
   return done ? STATUS_DONE : STATUS_BAD;
 }

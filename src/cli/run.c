@@ -82,7 +82,7 @@ static void show_kernel(const Session *s, const char *name) {
   else
     printf("schedule        %d steps by the auto-scheduler\n",
            schedule_step_count(kernel->choice.schedule));
-  printf("code            %s, %s\n", s->machine.level_name, show_seconds(arena, s->code_seconds));
+  printf("code            %s, %s\n", session_runs_on(s), show_seconds(arena, s->code_seconds));
 }
 
 static void show_summary(const Session *s, const char *path) {

@@ -53,6 +53,10 @@ static void release(void *arg) {
   kernel_code_free(s->kernel_code);
 }
 
+const char *session_runs_on(const Session *s) {
+  return target_runs_on(s->model->target ? target_find(s->model->target) : NULL, &s->machine);
+}
+
 Session *session_new(Cli *cli, const ModelOptions *model) {
   Session *s = arena_new(&cli->context->arena, Session);
   *s = (Session){.cli = cli, .model = model, .start_ns = clock_now_ns()};

@@ -49,6 +49,7 @@ typedef struct InputContents {
   int64_t seed;
 } InputContents;
 
+const char *session_runs_on(const Session *session); // the processor's level, or the device
 // A session in the context's arena; its resources are released with the context.
 Session *session_new(Cli *cli, const ModelOptions *model);
 // Compiles `graph` and makes its tensors. False with diagnostics.

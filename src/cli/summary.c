@@ -159,7 +159,7 @@ ModelSummary *model_summary_of(const Program *p) {
   ModelSummary *summary = arena_new(&p->context->arena, ModelSummary);
   *summary = (ModelSummary){.operators = operators_text(p),
                             .plan = plan_text(p),
-                            .level = p->options.machine.level_name,
+                            .runs_on = target_runs_on(p->options.target, &p->options.machine),
                             .kernel_count = p->kernels.count,
                             .original_weight_bytes = p->original_weight_bytes,
                             .arena_bytes = p->arena_bytes,
@@ -181,7 +181,7 @@ void summary_print_model(Cli *cli, const char *path, const ModelSummary *s, doub
          cli_paint(cli, COLOUR_NONE), s->operators, show_bytes(arena, s->original_weight_bytes));
   printf("plan            %s\n", s->plan);
   printf("code            %d kernel%s, %s, %s%s%s             arena %s\n", s->kernel_count,
-         s->kernel_count == 1 ? "" : "s", s->level, show_seconds(arena, seconds), how ? ", " : "",
+         s->kernel_count == 1 ? "" : "s", s->runs_on, show_seconds(arena, seconds), how ? ", " : "",
          how ? how : "", summary_arena(arena, s));
 }
 
@@ -209,7 +209,7 @@ static json_t *slow_paths_json(const SlowPaths *paths) {
 const char *model_summary_pack(Arena *arena, const ModelSummary *s) {
   json_t *object =
       json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:o}", "operators", s->operators, "plan",
-                s->plan, "level", s->level, "kernels", s->kernel_count, "original_weights",
+                s->plan, "level", s->runs_on, "kernels", s->kernel_count, "original_weights",
                 (json_int_t)s->original_weight_bytes, "arena", (json_int_t)s->arena_bytes, "live",
                 (json_int_t)s->live_bytes, "slow", slow_paths_json(&s->slow));
   char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
@@ -246,7 +246,7 @@ ModelSummary *model_summary_unpack(Arena *arena, const char *text, size_t size) 
   bool ok = json_is_object(object);
   *s = (ModelSummary){.operators = text_of(arena, object, "operators"),
                       .plan = text_of(arena, object, "plan"),
-                      .level = text_of(arena, object, "level"),
+                      .runs_on = text_of(arena, object, "level"),
                       .kernel_count = (int)int_of(object, "kernels"),
                       .original_weight_bytes = int_of(object, "original_weights"),
                       .arena_bytes = int_of(object, "arena"),

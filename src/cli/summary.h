@@ -27,7 +27,7 @@ void slow_paths_print(const SlowPaths *paths);
 typedef struct ModelSummary {
   const char *operators; // "53 Conv · 16 Add"
   const char *plan;      // the line after "plan"
-  const char *level;     // of the processor
+  const char *runs_on;   // the level of the processor, or the device
   int kernel_count;
   int64_t original_weight_bytes, arena_bytes, live_bytes;
   SlowPaths slow;

@@ -148,6 +148,7 @@ enum { TARGET_ANY_RANK = INT32_MAX }; // the physical axes follow one another in
 // A target. A row leaves out the fields that it does not have, which are then NULL or false.
 typedef struct TargetRow {
   const char *name, *summary;
+  const char *device; // "OpenCL device"; NULL: the target is for processors
   const TargetMemory *memories; // ends with a NULL scope; a buffer in another one is refused
   // The endings of the files that it writes, NULL-terminated: ".o", ".s". NULL: it writes no files.
   const char *const *endings;
@@ -185,7 +186,12 @@ typedef struct TargetRow {
 } TargetRow;
 // Does it run the threads of a block at the same time, and have no levels of processors?
 static inline bool target_is_device(const TargetRow *row) {
-  return !row->level_flags;
+  return row->device != NULL;
+}
+// The words of reports for what code runs on: the device, or the processor's level. `row` may be
+// NULL.
+static inline const char *target_runs_on(const TargetRow *row, const HostMachine *machine) {
+  return row && row->device ? row->device : machine->level_name;
 }
 extern const TargetRow target_table[];          // ends with a NULL name
 const TargetRow *target_find(const char *name); // NULL when there is none

@@ -11,7 +11,7 @@ static const TargetMemory memories[] = {{"global", 1, TARGET_ANY_RANK},
 
 static const char *const endings[] = {".listing", NULL};
 
-// A target that is no CPU leaves `level_flags` out.
+// A target for a device names it in `device`, and leaves `level_flags` out.
 static const char *const level_flags[] = {
     [CPU_BASELINE] = "any processor",
     [CPU_AVX2] = "a processor with 32-byte vectors",
