@@ -358,9 +358,9 @@ static TargetProgram program_of(const KernelBinding *binding, LowerKernel **kern
                          .host_outputs = binding->values[1]};
 }
 
-static bool has_scalars(const LowerKernel *kernel) {
+static bool has_symbols(const LowerKernel *kernel) {
   for (int i = 0; i < kernel->arg_count; i++)
-    if (kernel->args[i].kind != LOWER_ARG_TENSOR) return true;
+    if (kernel->args[i].kind == LOWER_ARG_SYMBOL) return true;
   return false;
 }
 
@@ -376,7 +376,7 @@ static TargetProgram *programs_of(Context *context, LowerKernel **kernels,
                              .access = access[i],
                              .host = hosts[i],
                              .takes_strides = target->takes_sizes};
-    if (!target->takes_sizes && (count > 1 || has_scalars(kernels[i]))) return NULL;
+    if (!target->takes_sizes && (count > 1 || has_symbols(kernels[i]))) return NULL;
     if (!bind_all(&binding)) return NULL;
     programs[i] = program_of(&binding, &kernels[i], count == 1);
     if (!target_knows_sizes(context, &programs[i])) return NULL;

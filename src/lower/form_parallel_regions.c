@@ -23,6 +23,7 @@ typedef struct Forming {
   PtrArray regions;  // Stmt *: parallel loops and serial statements
   int region_count;  // consecutive serial statements are one region
   int64_t stack;     // bytes of the allocations that stayed in the current region
+  Map shared;        // data variables in the current region that several loops over blocks share
   Map moved;         // Buffer* → Moved*, for allocations out of a parallel loop
   Expr *iteration;   // loop variable of the current region; NULL in a serial one
   Expr *iterations;  // extent of that loop
@@ -150,6 +151,7 @@ static Stmt *lift_large(Rewriter *rewriter, Stmt *s) {
   Context *context = forming->context;
   if (s->kind != STMT_ALLOCATE) return s;
   int64_t bytes = allocation_bytes(s);
+  if (map_contains(&forming->shared, s->as.allocate.var)) bytes = -1;
   if (bytes >= 0 && forming->stack + bytes <= LOWER_STACK_BYTES) {
     forming->stack += bytes;
     return s;
@@ -190,8 +192,44 @@ static Stmt *shift_store(Rewriter *rewriter, Stmt *s) {
   return next;
 }
 
+// A device runs each loop over blocks as a kernel of its own, so that memory which is allocated
+// around one must outlive it.
+typedef struct OutlivingSearch {
+  Forming *forming;
+  PtrArray around; // Stmt *: allocations
+  int threads;     // loops over threads around
+} OutlivingSearch;
+
+static bool enter_shared(Visitor *visitor, Stmt *s) {
+  OutlivingSearch *search = visitor->env;
+  bool is_block = false, is_thread = loop_thread_axis(s, &is_block) >= 0;
+  if (is_block && !search->threads)
+    for (int i = 0; i < search->around.count; i++) {
+      const Stmt *allocate = search->around.items[i];
+      map_put(&search->forming->shared, allocate->as.allocate.var, allocate);
+    }
+  if (s->kind == STMT_ALLOCATE && !search->threads)
+    array_push(&search->forming->context->scratch, &search->around, s);
+  search->threads += is_thread;
+  return true;
+}
+
+static void leave_shared(Visitor *visitor, Stmt *s) {
+  OutlivingSearch *search = visitor->env;
+  search->threads -= loop_thread_axis(s, NULL) >= 0;
+  if (s->kind == STMT_ALLOCATE && !search->threads) search->around.count--;
+}
+
+static void find_shared(Forming *forming, Stmt *s) {
+  OutlivingSearch search = {.forming = forming};
+  forming->shared = map_new(&forming->context->scratch);
+  if (!forming->state->options->device) return;
+  visit_stmt(&(Visitor){.env = &search, .enter_stmt = enter_shared, .leave_stmt = leave_shared}, s);
+}
+
 static Stmt *without_large(Forming *forming, Stmt *s) {
   Lifting lifting = {forming, map_new(&forming->context->arena)};
+  find_shared(forming, s);
   Visitor visitor = {.env = &lifting.bound, .enter_stmt = note_bound};
   if (forming->iteration) map_put(&lifting.bound, forming->iteration, s);
   visit_stmt(&visitor, s);

@@ -132,6 +132,46 @@ def test_accesses_out_of_bounds_are_reported(tmp_path):
     assert host.run([a, indices], [c]) == 0
 
 
+NESTED = HEAD + """@T.prim_func
+def f(A: T.Buffer((4, 30), "float32"), n: T.int32, C: T.Buffer((4, 30), "float32")):
+    for s in range(4):
+        B = T.alloc_buffer((30,), "float32")
+        for b in T.thread_binding(6, "blockIdx.x"):
+            for t in T.thread_binding(5, "threadIdx.x"):
+                B[b * 5 + t] = A[s, b * 5 + t] * T.Cast("float32", s + 2)
+        for b in T.thread_binding(30 - s, "blockIdx.x"):
+            C[s, b] = B[29 - b]
+        for k in range(s):
+            C[s, 29 - k] = T.Cast("float32", k)
+            if n > 2:
+                for b in T.thread_binding(3, "blockIdx.y"):
+                    C[s, b] = C[s, b] + T.float32(1)
+            else:
+                for b in T.thread_binding(n, "blockIdx.y"):
+                    C[s, b] = C[s, b] - T.float32(1)
+"""
+
+
+def nested(a, n):
+    c = a[:, ::-1] * np.arange(2, 6, dtype="float32")[:, None]
+    for s in range(4):
+        c[s, 30 - s:] = np.arange(s)[::-1]
+        c[s, :3 if n > 2 else n] += np.float32(s if n > 2 else -s)
+    return c
+
+
+def test_loops_of_the_host(tmp_path):
+    """Several kernels in loops and conditions, which get the values of the loops and a scalar."""
+    (tmp_path / "f.py").write_text(NESTED)
+    host, a = Host(tmp_path, tmp_path / "f.py"), random_numbers(4, 30)
+    built = pleat.build(pleat.script.from_source(NESTED), target="opencl", cache=False)
+    for n in (0, 2, 3):
+        c, d = np.zeros((4, 30), "float32"), np.zeros((4, 30), "float32")
+        assert host.run([a, np.array(n, "int32")], [c]) == 0
+        built(a, n, d)
+        assert np.array_equal(c, nested(a, n)) and np.array_equal(d, c)
+
+
 @pytest.mark.parametrize("target, ending, word", [("opencl", ".cl", "__kernel"), ("cuda", ".cu", "__global__")])
 def test_kernels_alone(tmp_path, target, ending, word):
     path = (tmp_path / "digits").with_suffix(ending)

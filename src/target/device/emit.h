@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface between the files that write kernels for a device with threads. A region of a
-// lowered kernel becomes one kernel of the device, which is started once for the region:
+// lowered kernel becomes one kernel of the device, or several where loops over blocks stand in
+// other loops, which then run on the host (host_steps.c). A kernel is started by its loops:
 //   - a loop over blockIdx.x, .y or .z becomes the groups of the launch, and one over threadIdx.x,
 //     .y or .z the threads of a group; a loop over virtual threads stays a loop;
 //   - a parallel region becomes one thread for each iteration;
@@ -104,11 +105,14 @@ typedef enum DeviceParamKind {
   DEVICE_TENSOR, // memory of argument `number`
   DEVICE_SCALAR, // its value
   DEVICE_SLOT,   // memory of piece `number` of the workspace
+  DEVICE_LOOP,   // the iteration of the host's loop, which is step `number` of the region
 } DeviceParamKind;
 
 typedef struct DeviceParam {
   DeviceParamKind kind;
   int number;
+  Expr *var;  // the data variable, or that of the scalar or loop
+  DType type; // of an element, or of the value
   bool written;
   const Buffer *image; // a texture: the flat buffer; NULL: linear memory
 } DeviceParam;
@@ -117,11 +121,11 @@ typedef struct DeviceExtent { // of the memory of a parameter
   Expr *offset;               // of a piece of the workspace, in bytes; else 0
   Expr *rows, *elements;      // of a row; linear memory has one row
 } DeviceExtent;
-DType device_param_type(const LowerKernel *kernel, const DeviceParam *param); // of an element
+bool device_param_is_memory(const DeviceParam *param);
 DeviceExtent device_param_extent(Context *context, const LowerKernel *kernel,
                                  const DeviceParam *param);
 
-struct DeviceFunction { // the kernel of a region: name(its parameters, begin, end)
+struct DeviceFunction { // a kernel of a region: name(its parameters, begin, end)
   const char *name;
   const LowerKernel *kernel;
   const LowerRegion *region;
@@ -130,13 +134,48 @@ struct DeviceFunction { // the kernel of a region: name(its parameters, begin, e
   Launch launch;
 };
 typedef Array(DeviceFunction) DeviceFunctions;
-// Writes the kernels of a unit to a new module, and adds them to the list. False with a diagnostic.
+
+// host_steps.c
+typedef enum HostStepKind {
+  HOST_LAUNCH, // starts kernel `kernel` of the region
+  HOST_LOOP,   // runs the steps before `end` for each value of `var` from `first` on
+  HOST_IF,     // runs the steps before `end` where `first` holds
+} HostStepKind;
+
+typedef struct HostStep { // the expressions are over scalars, sizes and the loops around
+  HostStepKind kind;
+  int kernel, end;
+  Expr *var, *first, *extent;
+} HostStep;
+
+typedef struct RegionSteps { // what the host does for a region
+  const LowerKernel *kernel;
+  const LowerRegion *region;
+  HostStep *steps;
+  int step_count;
+  int first, count; // its kernels in the list of all
+} RegionSteps;
+
+typedef struct DeviceProgram { // of a unit
+  DeviceFunctions functions;
+  Array(RegionSteps) regions; // of each kernel of the unit, one after the other
+} DeviceProgram;
+// The steps of a region, and the bodies of its kernels. False with a diagnostic.
+bool device_region_cut(Context *context, const LowerKernel *kernel, const LowerRegion *region,
+                       RegionSteps *out, PtrArray *bodies);
+// Does the statement order what is in it, so that no loop over blocks can be there?
+bool device_stmt_orders(const Stmt *s);
+
+// Writes the kernels of a unit to a new module, and adds them to the program. False with a
+// diagnostic.
 bool device_module_make(Context *context, const DeviceDialect *dialect, const TargetUnit *unit,
-                        const TargetOptions *options, CModule *module, DeviceFunctions *functions);
+                        const TargetOptions *options, CModule *module, DeviceProgram *program);
 void device_module_text(const DeviceDialect *dialect, const CModule *module, Text *out);
 // The text of a file with the kernels of a unit, and before it comments that say how they are
 // started, in *about. False with a diagnostic.
 bool device_emit(Context *context, const DeviceDialect *dialect, const TargetUnit *unit,
                  const TargetOptions *options, Text *about, Text *out);
+// A diagnostic that kernels alone are no program in C; false.
+bool device_refuse_host(Context *context);
 
 #endif

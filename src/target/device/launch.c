@@ -67,25 +67,19 @@ static bool add_loop(LaunchSearch *f, const Stmt *loop) {
   return loop_is_virtual(loop) || refuse(f, loop, "is not over threads that a device has");
 }
 
-// Several statements one after the other, a condition and a serial loop order what is in them.
-static bool splits(const Stmt *s) {
-  return (s->kind == STMT_SEQ && s->as.seq.count > 1) || s->kind == STMT_IF ||
-         s->kind == STMT_WHILE || (s->kind == STMT_FOR && s->as.loop.kind != LOOP_THREAD);
-}
-
 static bool enter(Visitor *visitor, Stmt *s) {
   LaunchSearch *f = visitor->env;
   if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_THREAD && !f->parallel) add_loop(f, s);
   if (s->kind == STMT_FOR) map_put(&f->inner, s->as.loop.var, s);
   if (s->kind == STMT_LET)
     map_put(&f->lets, s->as.let.var, substitute_expr(f->context, s->as.let.value, &f->lets));
-  if (splits(s)) array_push(&f->context->scratch, &f->splitters, s);
+  if (device_stmt_orders(s)) array_push(&f->context->scratch, &f->splitters, s);
   return f->ok;
 }
 
 static void leave(Visitor *visitor, Stmt *s) {
   LaunchSearch *f = visitor->env;
-  if (splits(s) && f->splitters.count) f->splitters.count--;
+  if (device_stmt_orders(s) && f->splitters.count) f->splitters.count--;
 }
 
 bool launch_of(Context *context, const LowerRegion *region, Stmt *body, Launch *launch) {

@@ -77,29 +77,42 @@ static const Buffer *image_of(Stmt *body, Expr *data) {
   return search.found;
 }
 
-static Expr *data_of(const LowerKernel *kernel, const DeviceParam *param) {
-  return param->kind == DEVICE_SLOT     ? kernel->slots[param->number].data
-         : param->kind == DEVICE_TENSOR ? kernel->args[param->number].buffer->data
-                                        : kernel->args[param->number].var;
-}
-
 static DeviceParam param_of(const CFunction *function, int number, Stmt *body) {
   const LowerKernel *kernel = function->kernel;
-  DeviceParam param = {.kind = DEVICE_SLOT, .number = number - kernel->arg_count};
-  if (number < kernel->arg_count)
-    param = (DeviceParam){.kind = kernel->args[number].kind == LOWER_ARG_TENSOR ? DEVICE_TENSOR
-                                                                                : DEVICE_SCALAR,
-                          .number = number};
-  Expr *data = data_of(kernel, &param);
-  param.written = map_contains(&function->written, data);
-  if (param.kind != DEVICE_SCALAR) param.image = image_of(body, data);
+  int slot = number - kernel->arg_count;
+  DeviceParam param;
+  if (slot >= 0) {
+    Expr *data = kernel->slots[slot].data;
+    param = (DeviceParam){DEVICE_SLOT, slot, data, data->as.var->pointee};
+  } else if (kernel->args[number].kind == LOWER_ARG_TENSOR) {
+    const Buffer *buffer = kernel->args[number].buffer;
+    param = (DeviceParam){DEVICE_TENSOR, number, buffer->data, buffer->type};
+  } else {
+    Expr *var = kernel->args[number].var;
+    param = (DeviceParam){DEVICE_SCALAR, number, var, var->type};
+  }
+  param.written = map_contains(&function->written, param.var);
+  if (param.kind != DEVICE_SCALAR) param.image = image_of(body, param.var);
   return param;
 }
 
-DType device_param_type(const LowerKernel *kernel, const DeviceParam *param) {
-  return param->kind == DEVICE_SLOT     ? kernel->slots[param->number].data->as.var->pointee
-         : param->kind == DEVICE_TENSOR ? kernel->args[param->number].buffer->type
-                                        : kernel->args[param->number].var->type;
+// The parameters of a kernel: those of a function of C, and the loops of the host that it uses.
+static void find_params(CModule *module, const CFunction *plain, const RegionSteps *region,
+                        int launch, Stmt *body, DeviceFunction *function) {
+  int most = plain->param_count + launch;
+  function->params = arena_array(&module->context->lasting, DeviceParam, most + 1);
+  for (int i = 0; i < plain->param_count; i++)
+    function->params[function->param_count++] = param_of(plain, plain->params[i], body);
+  for (int i = 0; i < launch; i++) {
+    const HostStep *step = &region->steps[i];
+    if (step->kind == HOST_LOOP && step->end > launch && c_uses(module, body, step->var))
+      function->params[function->param_count++] =
+          (DeviceParam){DEVICE_LOOP, i, step->var, step->var->type};
+  }
+}
+
+bool device_param_is_memory(const DeviceParam *param) {
+  return param->kind == DEVICE_TENSOR || param->kind == DEVICE_SLOT;
 }
 
 static Expr *buffer_elements(Context *context, const Buffer *buffer) {
@@ -116,10 +129,10 @@ static Expr *buffer_elements(Context *context, const Buffer *buffer) {
 DeviceExtent device_param_extent(Context *context, const LowerKernel *kernel,
                                  const DeviceParam *param) {
   DeviceExtent extent = {expr_int(context, DTYPE_INT64, 0), expr_int(context, DTYPE_INT64, 1)};
-  DType type = device_param_type(kernel, param);
   if (param->kind == DEVICE_SLOT) {
     const LowerSlot *slot = &kernel->slots[param->number];
-    Expr *bytes = expr_int(context, DTYPE_INT64, dtype_bytes(type) * (int64_t)type.lanes);
+    Expr *bytes =
+        expr_int(context, DTYPE_INT64, dtype_bytes(param->type) * (int64_t)param->type.lanes);
     extent.offset = slot->offset;
     extent.elements = expr_binary(context, EXPR_TRUNC_DIV, slot->bytes, bytes);
   } else {
@@ -134,12 +147,12 @@ DeviceExtent device_param_extent(Context *context, const LowerKernel *kernel,
 
 static const char *param_text(CEmit *emit, const LowerKernel *kernel, const DeviceParam *param) {
   const DeviceWords *words = &((const DeviceKernel *)emit->dialect)->dialect->words;
-  Expr *data = data_of(kernel, param);
-  const char *preferred =
-      param->kind == DEVICE_SLOT ? data->as.var->name : kernel->args[param->number].name;
-  const char *name = c_name(emit, preferred);
+  Expr *data = param->var;
+  bool is_argument = param->kind == DEVICE_TENSOR || param->kind == DEVICE_SCALAR;
+  const char *name =
+      c_name(emit, is_argument ? kernel->args[param->number].name : data->as.var->name);
   map_put(&emit->vars, data, name);
-  if (param->kind == DEVICE_SCALAR)
+  if (!device_param_is_memory(param))
     return arena_printf(emit->arena, "const %s %s, ", c_memory_type(emit->module, data->type),
                         name);
   if (param->image)
@@ -197,7 +210,7 @@ static bool check_textures(CEmit *emit, const DeviceFunction *function, Stmt *bo
   for (int i = 0; i < function->param_count; i++) {
     const DeviceParam *param = &function->params[i];
     if (!param->image) continue;
-    map_put(&kernel->images, data_of(function->kernel, param), (void *)param->image);
+    map_put(&kernel->images, param->var, (void *)param->image);
     kernel->dialect->takes_texture(emit, param->image);
   }
   TextureUse use = {emit, kernel};
@@ -212,7 +225,7 @@ static bool check_textures(CEmit *emit, const DeviceFunction *function, Stmt *bo
 static bool check_slots(CEmit *emit, const DeviceFunction *function) {
   for (int i = 0; i < function->param_count; i++) {
     if (function->params[i].kind != DEVICE_SLOT) continue;
-    const Expr *data = data_of(function->kernel, &function->params[i]);
+    const Expr *data = function->params[i].var;
     if (!strncmp(data->as.var->scope, "global", 6)) continue;
     return device_fail(emit, function->kernel->func->pos,
                        "%s of scope '%s' is used by several kernels of the device, or is larger "
@@ -267,11 +280,26 @@ static void write_kernel(CModule *module, const CEmit *emit, const DeviceFunctio
               emit->body.size ? emit->body.data : "");
 }
 
-static bool add_region(CModule *module, const DeviceDialect *dialect, const LowerKernel *kernel,
-                       const LowerRegion *region, DeviceFunction *function) {
+// Finds how the kernel is started, its parameters, and the memory that it allocates.
+static bool prepare_kernel(CModule *module, DeviceKernel *device, const RegionSteps *region,
+                           int launch, const CFunction *plain, Stmt *body,
+                           DeviceFunction *function) {
   Context *context = module->context;
-  Stmt *body = target_legalize(context, region->body, &module->features, module->report);
-  CFunction plain = c_function_of(module, kernel, region, body);
+  if (!launch_of(context, region->region, body, &device->launch)) return false;
+  if (device->launch.items) device->launch.threads[0] = device->dialect->item_threads;
+  if (!device->launch.items && !device_memories(context, body, &device->memories)) return false;
+  function->launch = device->launch;
+  find_params(module, plain, region, launch, body, function);
+  return true;
+}
+
+// Writes a kernel of a region, which its step `launch` starts.
+static bool add_function(CModule *module, const DeviceDialect *dialect, const RegionSteps *region,
+                         int launch, Stmt *body, DeviceFunction *function) {
+  Context *context = module->context;
+  const LowerKernel *kernel = region->kernel;
+  body = target_legalize(context, body, &module->features, module->report);
+  CFunction plain = c_function_of(module, kernel, region->region, body);
   CEmit emit = c_emit_new(module);
   DeviceKernel device = {.dialect = dialect,
                          .kernel = kernel,
@@ -282,22 +310,15 @@ static bool add_region(CModule *module, const DeviceDialect *dialect, const Lowe
                          .locals = text_new(module->arena),
                          .analyzer = analyzer_new(context)};
   Text params = text_new(module->arena);
-  *function = (DeviceFunction){.kernel = kernel, .region = region};
+  *function = (DeviceFunction){.kernel = kernel, .region = region->region};
   emit.dialect = &device;
-  function->name = plain.name = c_global_name(module, region->name);
-  function->param_count = plain.param_count;
-  function->params = arena_array(&context->lasting, DeviceParam, plain.param_count);
-  if (!launch_of(context, region, body, &device.launch)) return false;
-  if (device.launch.items) device.launch.threads[0] = dialect->item_threads;
-  if (!device.launch.items && !device_memories(context, body, &device.memories)) return false;
-  function->launch = device.launch;
-  for (int i = 0; i < plain.param_count; i++) {
-    function->params[i] = param_of(&plain, plain.params[i], body);
+  function->name = plain.name = c_global_name(module, region->region->name);
+  if (!prepare_kernel(module, &device, region, launch, &plain, body, function)) return false;
+  for (int i = 0; i < function->param_count; i++)
     text_puts(&params, param_text(&emit, kernel, &function->params[i]));
-  }
   text_puts(&params, "const int64_t begin, const int64_t end");
-  map_put(&emit.vars, region->begin, "begin");
-  map_put(&emit.vars, region->end, "end");
+  map_put(&emit.vars, region->region->begin, "begin");
+  map_put(&emit.vars, region->region->end, "end");
   Map once = map_new(module->arena);
   visit_stmt(&(Visitor){.env = &emit, .enter_expr = enter_lanes, .once = &once}, body);
   if (device.failed || !check_textures(&emit, function, body) || !check_slots(&emit, function) ||
@@ -309,24 +330,42 @@ static bool add_region(CModule *module, const DeviceDialect *dialect, const Lowe
   return !device.failed;
 }
 
-static bool add_kernel(CModule *module, const DeviceDialect *dialect, const LowerKernel *kernel,
-                       DeviceFunctions *functions) {
-  int errors = module->context->error_count;
-  if (lower_find_thread_races(module->context, kernel->func, NULL)) return false;
-  for (int i = 0; i < kernel->region_count; i++) {
+static bool add_region(CModule *module, const DeviceDialect *dialect, DeviceProgram *program,
+                       RegionSteps *region, const PtrArray *bodies) {
+  region->first = program->functions.count;
+  region->count = bodies->count;
+  for (int i = 0; i < region->step_count; i++) {
     DeviceFunction function;
-    if (!add_region(module, dialect, kernel, &kernel->regions[i], &function)) return false;
-    array_push(&module->context->lasting, functions, function);
+    if (region->steps[i].kind != HOST_LAUNCH) continue;
+    Stmt *body = bodies->items[region->steps[i].kernel];
+    if (!add_function(module, dialect, region, i, body, &function)) return false;
+    array_push(&module->context->lasting, &program->functions, function);
   }
-  return module->context->error_count == errors;
+  array_push(&module->context->lasting, &program->regions, *region);
+  return true;
+}
+
+static bool add_kernel(CModule *module, const DeviceDialect *dialect, const LowerKernel *kernel,
+                       DeviceProgram *program) {
+  Context *context = module->context;
+  int errors = context->error_count;
+  if (lower_find_thread_races(context, kernel->func, NULL)) return false;
+  for (int i = 0; i < kernel->region_count; i++) {
+    RegionSteps region;
+    PtrArray bodies = {0};
+    if (!device_region_cut(context, kernel, &kernel->regions[i], &region, &bodies) ||
+        !add_region(module, dialect, program, &region, &bodies))
+      return false;
+  }
+  return context->error_count == errors;
 }
 
 bool device_module_make(Context *context, const DeviceDialect *dialect, const TargetUnit *unit,
-                        const TargetOptions *options, CModule *module, DeviceFunctions *functions) {
+                        const TargetOptions *options, CModule *module, DeviceProgram *program) {
   *module = device_module_new(context, dialect, options);
   for (int k = 0; k < unit->kernel_count; k++) {
     TargetReport before = *module->report;
-    if (!add_kernel(module, dialect, unit->kernels[k], functions)) return false;
+    if (!add_kernel(module, dialect, unit->kernels[k], program)) return false;
     target_report_kernel(options, k, &before, module->report);
   }
   return true;
@@ -345,10 +384,10 @@ static void describe_extent(CModule *module, Text *out, Expr *extent) {
   text_puts(out, extent ? script_expr_text(module->context, extent) : "1");
 }
 
-// "// f: blocks (6, 1, 1) of threads (7, 1, 1)"
-static void describe_launch(CModule *module, const DeviceFunction *function, Text *out) {
+// "// f: blocks (6, 1, 1) of threads (7, 1, 1)", in loops that are indented by `depth`
+static void describe_launch(CModule *module, const DeviceFunction *function, int depth, Text *out) {
   const Launch *launch = &function->launch;
-  text_printf(out, "// %s: ", function->name);
+  text_printf(out, "// %*s%s: ", 2 * depth, "", function->name);
   if (launch->items) {
     text_printf(out, "end - begin threads in blocks of %lld, one for each iteration\n",
                 (long long)launch->threads[0]);
@@ -363,14 +402,44 @@ static void describe_launch(CModule *module, const DeviceFunction *function, Tex
               (long long)launch->threads[1], (long long)launch->threads[2]);
 }
 
+// "// for s from 0, 4 times:" and what is in it.
+static void describe_steps(CModule *module, const DeviceProgram *program, const RegionSteps *region,
+                           int begin, int end, int depth, Text *out) {
+  for (int i = begin; i < end; i++) {
+    const HostStep *step = &region->steps[i];
+    if (step->kind == HOST_LAUNCH) {
+      describe_launch(module, &program->functions.items[region->first + step->kernel], depth, out);
+      continue;
+    }
+    const char *first = script_expr_text(module->context, step->first);
+    text_printf(out, "// %*s", 2 * depth, "");
+    if (step->kind == HOST_LOOP)
+      text_printf(out, "for %s from %s, %s times:\n", step->var->as.var->name, first,
+                  script_expr_text(module->context, step->extent));
+    else
+      text_printf(out, "if %s:\n", first);
+    describe_steps(module, program, region, i + 1, step->end, depth + 1, out);
+    i = step->end - 1;
+  }
+}
+
+bool device_refuse_host(Context *context) {
+  return diag_error_as(context, DIAG_UNSUPPORTED, (SourcePos){NULL},
+                       "a C file for devices runs one model or tensor program, whose sizes are "
+                       "known\nwrite kernels alone as a .cl or .cu, or give one with --func");
+}
+
 bool device_emit(Context *context, const DeviceDialect *dialect, const TargetUnit *unit,
                  const TargetOptions *options, Text *about, Text *out) {
   CModule module;
-  DeviceFunctions functions = {0};
-  if (!device_module_make(context, dialect, unit, options, &module, &functions)) return false;
+  DeviceProgram program = {0};
+  if (!device_module_make(context, dialect, unit, options, &module, &program)) return false;
   text_printf(about, "// %s: %s\n%s", unit->name, dialect->language,
               dialect->advice ? dialect->advice : "");
-  for (int i = 0; i < functions.count; i++) describe_launch(&module, &functions.items[i], about);
+  for (int i = 0; i < program.regions.count; i++) {
+    const RegionSteps *region = &program.regions.items[i];
+    describe_steps(&module, &program, region, 0, region->step_count, 0, about);
+  }
   device_module_text(dialect, &module, out);
   return true;
 }

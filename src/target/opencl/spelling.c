@@ -224,9 +224,6 @@ const DeviceDialect opencl_dialect = {
 bool opencl_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                  const char *ending, Text *out) {
   if (!strcmp(ending, ".c"))
-    return diag_error_as(
-        context, DIAG_UNSUPPORTED, (SourcePos){NULL},
-        "a C file for OpenCL devices runs one model or tensor program, whose sizes "
-        "are known\nwrite kernels alone as a .cl, or give one with --func");
+    return device_refuse_host(context);
   return device_emit(context, &opencl_dialect, unit, options, out, out);
 }

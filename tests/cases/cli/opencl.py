@@ -1,6 +1,6 @@
 # Kernels for an OpenCL device: threads, shared memory with barriers, textures, parallel loops. What a
 # device cannot run is refused at its place.
-# RUN: for f in shared tiles tex par table lanes; do pleat compile %s --func $f --target opencl -o %t/$f.cl > /dev/null; sed '/^#pragma/,/^#endif$/d; /^typedef [a-z]* u*int/d; /^#define [IU_]/d; /^#if _/,/^#endif$/d' %t/$f.cl; done
+# RUN: for f in shared tiles tex par table lanes nested; do pleat compile %s --func $f --target opencl -o %t/$f.cl > /dev/null; sed '/^#pragma/,/^#endif$/d; /^typedef [a-z]* u*int/d; /^#define [IU_]/d; /^#if _/,/^#endif$/d' %t/$f.cl; done
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func outside
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func rows
 # RUN 1: pleat compile opencl_refused.py --target opencl -o %t/x.cl --func one_element
@@ -85,3 +85,24 @@ def lanes(A: T.Buffer((5, 32), "float32"), C: T.Buffer((5, 32), "float32")):
     for i in T.parallel(5):
         for j in T.vectorized(32):
             C[i, j] = A[i, j] + 1.0
+
+
+# Loops and conditions around loops over blocks run on the host, which starts several kernels. B is
+# used by two of them.
+@T.prim_func
+def nested(A: T.Buffer((4, 30), "float32"), n: T.int32, C: T.Buffer((4, 30), "float32")):
+    for s in range(4):
+        B = T.alloc_buffer((30,), "float32")
+        for b in T.thread_binding(6, "blockIdx.x"):
+            for t in T.thread_binding(5, "threadIdx.x"):
+                B[b * 5 + t] = A[s, b * 5 + t] * T.float32(2)
+        for b in T.thread_binding(30 - s, "blockIdx.x"):
+            C[s, b] = B[29 - b]
+        for k in range(s):
+            C[s, 29 - k] = T.Cast("float32", k)
+            if n > 2:
+                for b in T.thread_binding(3, "blockIdx.y"):
+                    C[s, b] = C[s, b] + T.float32(1)
+            else:
+                for b in T.thread_binding(n, "blockIdx.y"):
+                    C[s, b] = C[s, b] - T.float32(1)

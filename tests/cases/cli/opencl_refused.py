@@ -36,11 +36,13 @@ def both(C: T.Buffer((5, 8), "float32", scope="global.texture", axis_separators=
             C[i, k] = C[i, k + 4]
 
 
+# The host starts kernels, but does not read the tensor that says which.
 @T.prim_func
-def inside(C: T.Buffer((5, 8), "float32")):
-    for i in range(5):
-        for j in T.thread_binding(8, "blockIdx.x"):
-            C[i, j] = 1.0
+def inside(A: T.Buffer((6,), "float32"), C: T.Buffer((6,), "float32")):
+    for i in range(3):
+        if A[i] > 0.0:
+            for b in T.thread_binding(2, thread="blockIdx.x"):
+                C[i * 2 + b] = A[b]
 
 
 # A loop over threads under a condition that differs between them.
