@@ -828,7 +828,7 @@ def write(model, path, *, target=None, weights=None, openmp=False, lowered=False
     lowered: TVMScript as the code generators read it, not as scheduled
     annotate: .py, .ll and .s have the logical accesses that flat ones came from, as .c has always
     The other options are those of Model. Returns the list of warnings."""
-    if os.fspath(path).endswith(".ptx"):
+    if os.fspath(path).endswith(".ptx") or target == "cuda":
         find_nvrtc()
     request = _request_of(model, options)
     texts = {name: ffi.new("char[]", text.encode())

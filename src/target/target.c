@@ -17,7 +17,7 @@
 
 static const char *const c_endings[] = {".c", NULL};
 static const char *const opencl_endings[] = {".cl", ".c", NULL};
-static const char *const cuda_endings[] = {".cu", ".ptx", NULL};
+static const char *const cuda_endings[] = {".cu", ".ptx", ".c", NULL};
 static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
 
 // ---- Processor levels, as the tools of each target spell them
@@ -121,7 +121,7 @@ const TargetRow target_table[] = {
      .keeps_kernels = true,
      .write_programs = opencl_write_programs},
     {.name = "cuda",
-     .summary = "kernels for NVIDIA devices: run now, .cu, .ptx",
+     .summary = "kernels for NVIDIA devices: run now, .cu, .ptx, .c with a host program",
      .device = "CUDA device",
      .memories = cuda_memories,
      .endings = cuda_endings,

@@ -14,6 +14,7 @@ import command
 import pytest
 from built import skip_sanitized
 from test_opencl import HEAD, Programs
+from test_opencl_host import NESTED
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
@@ -270,6 +271,54 @@ def test_no_driver(tmp_path):
     if "libcuda.so.1" not in message:
         pytest.skip("this machine has a driver")
     assert "no CUDA device can be used: libcuda.so.1" in message and "install.sh --cuda" in message
+
+
+# ---- Programs in C ---------------------------------------------------------------------------------
+
+CALL = """import sys
+sys.path[:0] = {paths!r}
+import ctypes, numpy as np
+from test_opencl_host import aligned, nested, pointers, random_numbers
+library, a = ctypes.CDLL({library!r}), aligned(random_numbers(4, 30))
+arena = aligned(np.zeros(4096, "uint8"))
+for n in (0, 2, 3):
+    c, scalar = aligned(np.zeros((4, 30), "float32")), aligned(np.array([n], "int32"))
+    status = library.host_run(pointers([a, scalar]), pointers([c]), ctypes.c_void_p(arena.ctypes.data))
+    print(status, np.array_equal(c, nested(a, n)))
+"""
+
+
+def host_program(folder, environment):
+    """Writes the program and builds it as a library, whose text it returns."""
+    written(folder, NESTED)
+    for command_line in ([command.PLEAT, "compile", folder / "program.py", "--target", "cuda",
+                          "-o", folder / "host.c"],
+                         ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o",
+                          folder / "host.so", folder / "host.c", "-ldl"]):
+        subprocess.run([str(part) for part in command_line], env=environment, check=True)
+    return (folder / "host.c").read_text()
+
+
+def test_program_in_c(cuda, tmp_path):
+    """The program has PTX where NVRTC is there, else it compiles its kernels itself. Kernels start in
+    the host's loops, and only tensors are copied."""
+    (tmp_path / "old").mkdir()  # a library without functions is no compiler
+    subprocess.run(["cc", "-shared", "-o", tmp_path / "old/libnvrtc.so.13", "-xc", "/dev/null"], check=True)
+    text = host_program(tmp_path, {**os.environ, "LD_LIBRARY_PATH": str(tmp_path / "old")})
+    assert "nvrtcCompileProgram" in text and "libnvrtc.so.13" in (tmp_path / "host.h").read_text()
+    call = CALL.format(paths=[str(HERE)], library=str(tmp_path / "host.so"))
+    done = cuda.run(sys.executable, "-c", call)
+    assert done.stdout == "0 True\n" * 3, done.stdout + done.stderr
+    calls = cuda.calls()
+    first = calls.index("copy out 480")
+    assert [calls[:first].count(c) for c in ("copy in 480", "launch (6, 1, 1) of (5, 1, 1)",
+                                             "launch (27, 1, 1) of (1, 1, 1)")] == [1, 4, 1]
+    assert calls.count("load") == 1 and sum("compile" in c for c in calls) == 1
+    assert "nvrtcCompileProgram" not in host_program(tmp_path, cuda.environment)
+    for failing, lines in (("LaunchKernel,5,700", ["5 False", "0 True", "0 True"]),
+                           ("MemAlloc,2,2", ["4 False", "0 True", "0 True"])):
+        done = cuda.run(sys.executable, "-c", call, CUDA_MOCK_FAIL=failing)
+        assert done.stdout.split("\n")[:3] == lines, done.stdout + done.stderr
 
 
 # ---- NVRTC -----------------------------------------------------------------------------------------

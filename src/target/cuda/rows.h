@@ -7,7 +7,7 @@
 
 bool cuda_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                const char *ending, Text *out);
-// Writes the kernels of a program alone, as .cu or .ptx.
+// Writes NAME.c, or the kernels alone as .cu or .ptx.
 bool cuda_write_programs(Context *context, const TargetProgram *programs, int count,
                          const TargetProgramOptions *options, const char *path);
 CompiledCode *cuda_load_finish(TargetLoading *loading);

@@ -8,19 +8,23 @@
 
 extern const DeviceDialect cuda_dialect;
 
-typedef struct CudaObject *CudaObject; // a context, module, function, stream or program
-
-enum CudaConstants {
-  CUDA_CAPABILITY_MAJOR = 75, // attributes of a device
-  CUDA_CAPABILITY_MINOR = 76,
-};
+// These are macros, because the programs that target cuda writes have the same text.
+#define CUDA_OBJECTS                                                                               \
+  typedef struct CudaObject *CudaObject; /* a context, module, function, stream or program */
+#define CUDA_CONSTANTS                                                                             \
+  enum CudaConstants {                                                                             \
+    CUDA_CAPABILITY_MAJOR = 75, /* attributes of a device */                                       \
+    CUDA_CAPABILITY_MINOR = 76,                                                                    \
+  };
+CUDA_OBJECTS
+CUDA_CONSTANTS
 
 // The functions of the driver, as they are called. All return 0, or an error's number. NAME is
 // that without the version of the interface, SYMBOL that of the library.
 #define CUDA_FUNCTIONS(F)                                                                          \
   F(Init, Init, (unsigned flags))                                                                  \
-  F(DeviceGet, DeviceGet, (int32_t *device, int32_t number))                                       \
-  F(DeviceGetAttribute, DeviceGetAttribute, (int32_t *value, int32_t attribute, int32_t device))   \
+  F(DeviceGet, DeviceGet, (int32_t * device, int32_t number))                                      \
+  F(DeviceGetAttribute, DeviceGetAttribute, (int32_t * value, int32_t attribute, int32_t device))  \
   F(RetainContext, DevicePrimaryCtxRetain, (CudaObject * context, int32_t device))                 \
   F(ReleaseContext, DevicePrimaryCtxRelease_v2, (int32_t device))                                  \
   F(PushContext, CtxPushCurrent_v2, (CudaObject context))                                          \
@@ -29,7 +33,7 @@ enum CudaConstants {
   F(ModuleLoad, ModuleLoadData, (CudaObject * module, const void *image))                          \
   F(ModuleUnload, ModuleUnload, (CudaObject module))                                               \
   F(GetFunction, ModuleGetFunction, (CudaObject * function, CudaObject module, const char *name))  \
-  F(Allocate, MemAlloc_v2, (uint64_t *address, size_t bytes))                                      \
+  F(Allocate, MemAlloc_v2, (uint64_t * address, size_t bytes))                                     \
   F(Free, MemFree_v2, (uint64_t address))                                                          \
   F(CopyIn, MemcpyHtoD_v2, (uint64_t to, const void *from, size_t bytes))                          \
   F(CopyOut, MemcpyDtoH_v2, (void *to, uint64_t from, size_t bytes))                               \
@@ -45,9 +49,9 @@ enum CudaConstants {
   F(CreateProgram, (CudaObject * program, const char *text, const char *name, int header_count,    \
                     const char *const *headers, const char *const *names))                         \
   F(CompileProgram, (CudaObject program, int option_count, const char *const *options))            \
-  F(GetProgramLogSize, (CudaObject program, size_t *bytes))                                        \
+  F(GetProgramLogSize, (CudaObject program, size_t * bytes))                                       \
   F(GetProgramLog, (CudaObject program, char *log))                                                \
-  F(GetPTXSize, (CudaObject program, size_t *bytes))                                               \
+  F(GetPTXSize, (CudaObject program, size_t * bytes))                                              \
   F(GetPTX, (CudaObject program, char *text))                                                      \
   F(DestroyProgram, (CudaObject * program))
 

@@ -472,14 +472,10 @@ const DeviceDialect cuda_dialect = {
 
 bool cuda_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                const char *ending, Text *out) {
+  if (!strcmp(ending, ".c"))
+    return device_refuse_host(context);
   if (!strcmp(ending, ".cu")) return device_emit(context, &cuda_dialect, unit, options, out, out);
   Text text = text_new(&context->scratch);
   return device_emit(context, &cuda_dialect, unit, options, out, &text) &&
          nvrtc_compile(context, text_string(&text), 0, out);
-}
-
-bool cuda_write_programs(Context *context, const TargetProgram *programs, int count,
-                         const TargetProgramOptions *options, const char *path) {
-  (void)count; // one, without free sizes
-  return target_write_file(context, target_find("cuda"), &programs->unit, &options->target, path);
 }
