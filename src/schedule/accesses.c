@@ -217,19 +217,19 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
   array_push(&context->arena, gather->out, access);
 }
 
-typedef struct Predicate {
+typedef struct OuterLoads { // of a block, in its predicate and bindings
   Gather *gather;
   Block *block;
-} Predicate;
+} OuterLoads;
 
-static bool add_predicate_load(Visitor *visitor, Expr *e) {
-  const Predicate *predicate = visitor->env;
-  Context *context = predicate->gather->schedule->context;
+static bool add_load(Visitor *visitor, Expr *e) {
+  const OuterLoads *loads = visitor->env;
+  Context *context = loads->gather->schedule->context;
   if (e->op != EXPR_LOAD) return true;
   Region region = {e->as.buffer, e->args, arena_array(&context->arena, Expr *, e->count)};
   for (int d = 0; d < e->count; d++) region.extent[d] = expr_int(context, e->args[d]->type, 1);
   Map none = map_new(&context->arena);
-  add_access(predicate->gather, predicate->block, &region, false, &none);
+  add_access(loads->gather, loads->block, &region, false, &none);
   return true;
 }
 
@@ -239,9 +239,10 @@ static void add_block(Gather *gather, Block *block) {
     add_access(gather, block, &block->reads[i], false, &bindings);
   for (int i = 0; i < block->write_count; i++)
     add_access(gather, block, &block->writes[i], true, &bindings);
-  Predicate predicate = {gather, block};
-  Visitor visitor = {.env = &predicate, .enter_expr = add_predicate_load};
+  OuterLoads loads = {gather, block};
+  Visitor visitor = {.env = &loads, .enter_expr = add_load};
   visit_expr(&visitor, block->predicate);
+  for (int i = 0; i < block->var_count; i++) visit_expr(&visitor, block->vars[i].binding);
 }
 
 static void gather_accesses(Gather *gather, Stmt *s) {

@@ -158,7 +158,7 @@ static Expr *outer_predicate(const Blockize *b) {
     if (!uses_inner_var(b, b->conditions.items[i]))
       all =
           condition_and(context, all, substitute_expr(context, b->conditions.items[i], &bindings));
-  return all;
+  return substitute_expr(context, all, &b->unit_loops);
 }
 
 // The other conditions, over the outer block's variables and the loops inside. `to` has the

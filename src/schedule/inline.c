@@ -21,6 +21,8 @@ bool block_touches(const Block *block, const Buffer *buffer, bool write) {
   int count = write ? block->write_count : block->read_count;
   for (int i = 0; i < count; i++)
     if (buffers_alias(regions[i].buffer, buffer)) return true;
+  for (int i = 0; i < block->var_count && !write; i++)
+    if (expr_reads(block->vars[i].binding, buffer)) return true;
   return !write && expr_reads(block->predicate, buffer);
 }
 
