@@ -897,6 +897,14 @@ def _source_of(model, ending, options):
         return path.read_text()
 
 
+def _with_bounds(mod):
+    """The program with buffers for its parameters that point to elements, whose arrays tell how many there are."""
+    from pleat.ir.transform import run_passes
+    if not re.search(r'^ *(def .*)?\w+: T\.handle\("', mod.script(), re.MULTILINE):
+        return mod
+    return run_passes(mod, "bind_pointers")
+
+
 def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quick=False, cache=True,
           unchecked=False, pipeline="default", tir_pipeline="default"):
     """Compiles the tensor programs of an IRModule, or a PrimFunc, for this machine; or a te.Schedule
@@ -931,6 +939,7 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
     if target not in TARGETS:
         raise PleatError(f"the target is {target!r}, expected one of {', '.join(TARGETS)}")
     mod = lower_intrinsics(with_added_passes(mod), target)
+    mod = _with_bounds(mod)
     text = print_handle(mod._handle)
     options = {"threads": threads or stated.get("threads", 0), "cpu": cpu or stated.get("cpu"),
                "quick": quick, "cache": cache, "unchecked": unchecked}

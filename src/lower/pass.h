@@ -64,6 +64,7 @@ PrimFunc *lower_sync_threads(LowerState *state, PrimFunc *func);
 PrimFunc *lower_thread_allreduce(LowerState *state, PrimFunc *func);
 PrimFunc *lower_make_packed(LowerState *state, PrimFunc *func);
 PrimFunc *lower_unpack_api(LowerState *state, PrimFunc *func);
+PrimFunc *lower_bind_pointers(LowerState *state, PrimFunc *func);
 
 // The function with one more parameter, `param` with the buffer `result` of one element, which gets
 // the value that the function returned. NULL: no parameter. Returns that skip statements stay, with

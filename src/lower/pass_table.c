@@ -275,6 +275,10 @@ const LowerPass lower_separate_passes[] = {
      .run = lower_unpack_api,
      .takes_packed = true,
      .summary = "functions with packed arguments take tensors and scalars, without their checks"},
+    {.name = "bind_pointers",
+     .run = lower_bind_pointers,
+     .summary =
+         "parameters that point to elements get buffers of as many elements as the array has"},
     {.name = NULL},
 };
 

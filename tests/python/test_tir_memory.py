@@ -205,3 +205,23 @@ def test_workspace_of_a_lowered_program_stays():
     lower = pleat.tir.transform.Lower()
     once = lower(transposed)
     pleat.ir.assert_structural_equal(lower(once), once)
+
+
+def test_pointers_have_the_bounds_of_their_arrays():
+    @T.prim_func
+    def copy(p: T.handle("float32"), q: T.handle("float32"), n: T.int32):
+        A = T.decl_buffer((8,), "float32", data=p)
+        B = T.decl_buffer((2, 4), "float32", data=q)
+        for i in range(n):
+            A[i] = B[i // 4, i % 4]
+
+    run = pleat.build(copy, cache=False)
+    memory, data = np.zeros(12, "float32"), np.arange(8, dtype="float32") + 1
+    run(memory, data, 8)
+    assert memory.tolist() == [*data, 0, 0, 0, 0]
+    with pytest.raises(pleat.PleatError, match=r"A\[i\] is out of bounds: index 4 of its memory is outside of \[0, 4\)"):
+        run(memory[:4], data, 5)
+    with pytest.raises(pleat.PleatError, match=r"index 2 of axis 0 is outside of \[0, 2\)"):
+        run(memory, data, 9)
+    with pytest.raises(TypeError, match="argument 'p_memory' has element type int32, expected float32"):
+        run(memory.astype("int32"), data, 1)
