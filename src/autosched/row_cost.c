@@ -75,32 +75,29 @@ int64_t rows_together(const HostMachine *machine, const Nest *nest, const Layout
   return shared ? MIN_OF(nest->axes[axis].extent, cost_model_of(machine)->rows_together) : 1;
 }
 
-// The bytes of an operand that the nest reads: no more than one element for each point of the axes
-// that move it.
-static double bytes_moved(const Nest *nest, const NestRead *read) {
-  double bytes = dtype_bytes(read->buffer->type);
-  for (int a = 0; a < nest->axis_count; a++)
-    if (nest_depends(read, a)) bytes *= (double)nest->axes[a].extent;
-  return MIN_OF(bytes, nest_buffer_bytes(read->buffer));
-}
-
-// The cycles that wait for memory beyond the first cache: an operand that does not fit the first
-// cache is read again in each iteration of the axes outside the outermost axis that moves it.
+// The cycles that wait for memory beyond the first cache. The part of an operand that the axes
+// inside of one that does not move it read, where the first cache does not hold that part, is read
+// again in each iteration of that axis.
 static double rows_memory(const HostMachine *machine, const Nest *nest) {
   double cycles = 0;
   for (int i = 0; i < nest->read_count; i++) {
     const NestRead *read = &nest->reads[i];
-    double size = bytes_moved(nest, read), again = 1, parts = 1;
-    for (int a = 0; a < nest->spatial_count; a++) {
-      double repeats = nest_repeats(nest, read, a),
-             extent = MAX_OF((double)nest->axes[a].extent, 1);
-      if (repeats == 1 && extent > 1) break;
-      again *= repeats;
-      parts *= extent / repeats;
+    double all = nest_buffer_bytes(read->buffer), part = dtype_bytes(read->buffer->type);
+    for (int a = nest->spatial_count; a < nest->axis_count; a++)
+      if (nest_depends(read, a)) part *= (double)nest->axes[a].extent;
+    part = MIN_OF(part, all);
+    double moved = part, again = 0; // bytes of the inner axes; the largest part that is read again
+    for (int a = nest->spatial_count - 1; a >= 0 && part > 0; a--) {
+      double repeats = nest_repeats(nest, read, a);
+      double grown = MIN_OF(part * MAX_OF((double)nest->axes[a].extent / repeats, 1), all);
+      bool reread = repeats > 1 && part > (double)machine->l1_bytes;
+      if (reread) again = part;
+      moved *= (reread ? repeats : 1) * grown / part;
+      part = grown;
     }
-    size /= parts;
-    double bytes = parts * size * (size > (double)machine->l1_bytes ? again : 1);
-    cycles += memory_cycles(machine, bytes, memory_level(machine, size), MEMORY_FEED);
+    cycles += memory_cycles(machine, part, memory_level(machine, part), MEMORY_FEED);
+    if (again > 0)
+      cycles += memory_cycles(machine, moved - part, memory_level(machine, again), MEMORY_FEED);
   }
   return cycles;
 }

@@ -215,6 +215,14 @@ def test_rows_whose_stride_shares_a_set_are_few():
     assert shared > 1.02 * apart
 
 
+def test_a_part_that_each_row_reads_again_comes_from_the_second_cache():
+    """For each of 1024 filters, all 16 rows of a batch are read: 8 KiB of 128 channels stay in the first
+    cache, 64 KiB of 1024 channels do not."""
+    node = helper.make_node("Einsum", ["x", "w"], ["y"], equation="tic,tfc->tfi", name="products")
+    near, far = (kernels((4, 16, n), [node], cpu="avx2", w=(4, 1024, n))[0] / n for n in (128, 1024))
+    assert far > 1.1 * near
+
+
 def test_elements_of_many_pieces_are_far():
     """A sum over channels jumps between the pieces of a layout at each step: two are streams that the
     first cache holds, sixteen are not."""
