@@ -274,6 +274,8 @@ static SolveState *first_state(PbqpProblem *p, SolveRun *solver) {
   SolveState *state = solve_state_new(solver, p->variables.count);
   for (int i = 0; i < p->variables.count; i++)
     solve_state_add_node(state, i, p->variables.items[i].choices, p->variables.items[i].cost);
+  array_reserve(solver->arena, (void **)&state->edges.items, &state->edges.capacity,
+                p->factors.count, sizeof *state->edges.items);
   for (int i = 0; i < p->factors.count; i++) {
     const Factor *f = &p->factors.items[i];
     if (f->a == f->b)

@@ -11,6 +11,7 @@ typedef struct Decoder {
   Context *context;
   const char *problem; // the first problem found
   const uint8_t *at;   // its position
+  OnnxBytes rest;      // of the message that is read, behind the field that is decoded
   int depth;
 } Decoder;
 
@@ -55,17 +56,29 @@ static bool refuse(Decoder *decoder, const uint8_t *at, const char *problem) {
   return false;
 }
 
-// A new last element of a repeated field, or the field itself.
+// The number of fields with this number in the rest of the message. Fields behind a fault are not
+// counted.
+static int count_rest(const Decoder *decoder, uint32_t number) {
+  OnnxBytes rest = decoder->rest;
+  OnnxField found;
+  int count = 0;
+  while (rest.size > 0 && !onnx_next_field(&rest, &found)) count += found.number == number;
+  return count;
+}
+
+// A new last element of a repeated field, or the field itself. An array of many messages gets its
+// memory at once: a large one would be copied again and again.
 static void *place(Decoder *decoder, const pb_field_iter_t *field, size_t size) {
   if (PB_HTYPE(field->type) != PB_HTYPE_REPEATED) return field->pData;
   AnyArray *array = field->pData;
-  enum { LARGE = 64 }; // bytes of a message; most messages have one of a kind
+  enum { LARGE = 64, MANY = 64 }; // bytes of a message, and messages; most have one of a kind
   if (!array->capacity && size >= LARGE) {
     array->items = arena_alloc(&decoder->context->arena, size);
     array->capacity = 1;
   }
+  bool is_many = array->count == MANY && size >= LARGE;
   array_reserve(&decoder->context->arena, (void **)&array->items, &array->capacity,
-                array->count + 1, size);
+                array->count + 1 + (is_many ? count_rest(decoder, field->tag) : 0), size);
   void *element = array->items + (size_t)array->count++ * size;
   memset(element, 0, size);
   return element;
@@ -210,6 +223,7 @@ static bool decode_message(Decoder *decoder, const pb_msgdesc_t *type, OnnxBytes
     OnnxField found;
     const char *problem = onnx_next_field(&bytes, &found);
     if (problem) return refuse(decoder, found.whole.data, problem);
+    decoder->rest = bytes;
     if (pb_field_iter_find(&field, found.number) &&
         !decode_field(decoder, &field, (pb_wire_type_t)found.wire, found.payload))
       return false;
