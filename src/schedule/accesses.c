@@ -343,3 +343,36 @@ Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArr
     full = access_fills(schedule, analyzer, &accesses->items[i], out);
   return !any ? WRITTEN_NOTHING : full ? WRITTEN_BOX : WRITTEN_PARTS;
 }
+
+static bool uses_inner_loop(const Access *a, const Expr *condition) {
+  bool uses = false;
+  for (int i = 0; i < a->inner_count; i++) uses |= expr_uses(condition, a->inner[i].var);
+  return uses;
+}
+
+// An equation of inner loops with outer ones has no solution in some iterations of the outer ones;
+// an inequality shortens the box there.
+static Expr *access_guard(Context *context, const Access *a) {
+  ExprArray conjuncts = {0};
+  Expr *guard = expr_bool(context, true);
+  expr_conjuncts(context, a->block->predicate, &conjuncts);
+  for (int i = 0; i < conjuncts.count; i++) {
+    Expr *conjunct = conjuncts.items[i];
+    bool inner = uses_inner_loop(a, conjunct);
+    if (expr_reads_memory(conjunct) || (inner && conjunct->op == EXPR_EQ)) return NULL;
+    if (!inner) guard = condition_and(context, guard, conjunct);
+  }
+  return guard;
+}
+
+Expr *accesses_guard(Context *context, const AccessArray *accesses, const Buffer *buffer) {
+  Expr *guard = NULL;
+  for (int i = 0; i < accesses->count; i++) {
+    const Access *a = &accesses->items[i];
+    if (!a->write || a->buffer != buffer) continue;
+    Expr *own = access_guard(context, a);
+    if (!own || (guard && guard != own)) return NULL;
+    guard = own;
+  }
+  return guard;
+}

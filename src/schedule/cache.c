@@ -376,6 +376,8 @@ static bool is_box_writer(Schedule *schedule, const Caching *c, Analyzer *analyz
       !starts_anew(schedule, &c->path, c->top, c->buffer) ||
       accesses_written(schedule, analyzer, &accesses, c->buffer, box) != WRITTEN_BOX)
     return false;
+  Expr *guard = accesses_guard(schedule->context, &accesses, c->buffer);
+  if (!guard || !analyzer_prove(analyzer, guard)) return false;
   clip_to_buffer(schedule, analyzer, c->buffer, box);
   return true;
 }

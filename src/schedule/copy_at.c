@@ -17,6 +17,7 @@ typedef struct CopyAt {
   Str scope;
   bool read;
   Region box;      // that is copied, in terms of the loops at and above `depth`
+  Expr *guard;     // the condition under which the box is written; NULL: always
   int first, last; // the children of the loop that use the copy
   Analyzer *analyzer;
 } CopyAt;
@@ -148,6 +149,9 @@ static bool box_written(CopyAt *c) {
   stmt_accesses_below(schedule, c->analyzer, loop_of(c)->as.loop.body, &accesses);
   if (accesses_written(schedule, c->analyzer, &accesses, c->buffer, &c->box) != WRITTEN_BOX)
     return refuse_copy(c, "what one of its iterations writes is not proved to be a full box%s", "");
+  c->guard = accesses_guard(schedule->context, &accesses, c->buffer);
+  if (!c->guard)
+    return refuse_copy(c, "the blocks that write it run under conditions of their own%s", "");
   if (!loop_reads_own_writes(schedule, &c->path, c->depth, c->buffer))
     return refuse_copy(c, "its iterations are not proved to read only what they wrote before%s",
                        "");
@@ -223,7 +227,7 @@ static Stmt *copy_block(const CopyAt *c, Str name, Buffer *to, Buffer *from) {
     s = stmt_for(context, loops[d], expr_int(context, loops[d]->type, 0),
                  substitute_expr(context, c->box.extent[d], &values), LOOP_SERIAL, s);
   block->body = s;
-  block->predicate = expr_bool(context, true);
+  block->predicate = c->guard ? c->guard : expr_bool(context, true);
   return stmt_block(context, block_with_regions(context, block));
 }
 
