@@ -95,17 +95,56 @@ Expr *predicate_end(Analyzer *analyzer, Context *context, Expr *conjunct, Expr *
 
 // The indices where the conjuncts of a predicate hold: with 4*i + j < 10, (10*k + 4*i + j) // 10
 // is k.
-static Expr *const *points_within(Gather *gather, const ExprArray *conjuncts, Expr *const *points,
-                                  int rank) {
+static Expr **points_within(Gather *gather, const ExprArray *conjuncts, Expr **points, int rank) {
+  bool same = true;
   if (!conjuncts->count) return points;
   Expr **within = arena_array(&gather->schedule->context->arena, Expr *, rank);
   int mark = analyzer_mark(gather->analyzer);
   for (int i = 0; i < conjuncts->count; i++)
     if (!expr_reads_memory(conjuncts->items[i]))
       analyzer_assume(gather->analyzer, conjuncts->items[i]);
-  for (int d = 0; d < rank; d++) within[d] = analyzer_simplify(gather->analyzer, points[d]);
+  for (int d = 0; d < rank; d++) {
+    within[d] = analyzer_simplify(gather->analyzer, points[d]);
+    same &= within[d] == points[d];
+  }
   analyzer_reset(gather->analyzer, mark);
-  return within;
+  return same ? points : within;
+}
+
+// True when the point is not in the access's box where the conjunct does not hold.
+static bool is_excluded(Gather *gather, Expr *conjunct, const Region *point, const Access *access) {
+  Context *context = gather->schedule->context;
+  Map none = map_new(&context->arena);
+  if (predicate_excludes_outside(context, gather->schedule, gather->analyzer, conjunct, point,
+                                 &none))
+    return true;
+  int mark = analyzer_mark(gather->analyzer);
+  bool outside = false;
+  analyzer_assume(gather->analyzer, expr_unary(context, EXPR_NOT, conjunct));
+  for (int d = 0; d < point->buffer->rank && !outside; d++) {
+    Expr *end = expr_add(context, access->min[d], access->extent[d]);
+    outside = analyzer_prove(gather->analyzer, expr_binary(context, EXPR_LE, end, point->min[d]));
+  }
+  analyzer_reset(gather->analyzer, mark);
+  return outside;
+}
+
+// True when all elements in the box of the points within are accessed. These points are right only
+// where the conjuncts hold: they are not in the box elsewhere, or do not depend on the loops that
+// decide the conjunct.
+static bool box_is_within(Gather *gather, const ExprArray *conjuncts, const Region *within,
+                          const Access *access) {
+  for (int i = 0; i < conjuncts->count; i++) {
+    Expr *conjunct = conjuncts->items[i];
+    bool used = false;
+    for (int k = 0; k < gather->loops.count; k++) {
+      const Expr *var = gather->loops.items[k].var;
+      for (int d = 0; expr_uses(conjunct, var) && d < within->buffer->rank; d++)
+        used |= expr_uses(within->min[d], var);
+    }
+    if (used && !is_excluded(gather, conjunct, within, access)) return false;
+  }
+  return true;
 }
 
 // Shortens the box to the elements for which the conjuncts of a predicate can hold.
@@ -167,6 +206,31 @@ static void cut_to_buffer(Context *context, Access *access) {
   }
 }
 
+// Makes the box of first elements that of the regions. An index that has no bounds in terms of the
+// loops above gives the whole axis. False where an extent is no constant.
+static bool widen_box(Gather *gather, const Region *region, Expr *const *points,
+                      const Map *bindings, Access *access) {
+  Context *context = gather->schedule->context;
+  bool constant = true;
+  for (int d = 0; d < region->buffer->rank; d++) {
+    Expr *extent = substitute_expr(context, region->extent[d], bindings);
+    bool unstable = is_unstable(gather, points[d]) || is_unstable(gather, extent);
+    constant &= extent->op == EXPR_INT && !unstable;
+    if (unstable || !expr_is_int(extent, 1)) access->points = NULL;
+    if (access->min[d] && expr_is_int(extent, 1) && !unstable) continue;
+    if (!access->min[d] || depends(extent, gather) || unstable) {
+      access->exact = false;
+      access->min[d] = expr_index(context, 0);
+      access->extent[d] = region->buffer->shape[d];
+      continue;
+    }
+    Expr *more = expr_sub(context, extent, expr_index(context, 1));
+    access->extent[d] =
+        analyzer_simplify(gather->analyzer, expr_add(context, access->extent[d], more));
+  }
+  return constant;
+}
+
 static void add_access(Gather *gather, Block *block, const Region *region, bool write,
                        const Map *bindings) {
   Context *context = gather->schedule->context;
@@ -189,29 +253,16 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
         analyzer_simplify(gather->analyzer, substitute_expr(context, region->min[d], bindings));
   ExprArray conjuncts = {0}; // of the predicate
   expr_conjuncts(context, block->predicate, &conjuncts);
-  Expr *const *within = points_within(gather, &conjuncts, points, rank);
+  Expr **within = points_within(gather, &conjuncts, points, rank);
   index_region(gather->analyzer, within, rank, gather->loops.items, gather->loops.count, access.min,
                access.extent, &access.exact);
-  bool inexact = !access.exact, constant = true;
-  for (int d = 0; d < rank; d++) {
-    Expr *extent = substitute_expr(context, region->extent[d], bindings);
-    bool unstable = is_unstable(gather, points[d]) || is_unstable(gather, extent);
-    constant &= extent->op == EXPR_INT && !unstable;
-    if (unstable || !expr_is_int(extent, 1)) access.points = NULL;
-    if (access.min[d] && expr_is_int(extent, 1) && !unstable) continue;
-    if (!access.min[d] || depends(extent, gather) || unstable) {
-      access.exact = false;
-      access.min[d] = expr_index(context, 0);
-      access.extent[d] = buffer->shape[d];
-      continue;
-    }
-    Expr *more = expr_sub(context, extent, expr_index(context, 1));
-    access.extent[d] =
-        analyzer_simplify(gather->analyzer, expr_add(context, access.extent[d], more));
-  }
+  bool inexact = !access.exact, constant = widen_box(gather, region, points, bindings, &access);
   if (inexact && constant && !access.points)
     box_of_tiles(gather, region, points, bindings, &access);
   if (access.points) cut_by_predicate(gather, &conjuncts, within, &access);
+  if (within != points && access.exact)
+    access.exact =
+        box_is_within(gather, &conjuncts, &(Region){buffer, within, region->extent}, &access);
   cut_to_buffer(context, &access);
   if (gather->conditions) access.exact = false;
   array_push(&context->arena, gather->out, access);
@@ -313,10 +364,15 @@ bool writes_padding(const Block *block, const Buffer *buffer) {
 static bool access_fills(Schedule *schedule, Analyzer *analyzer, const Access *a,
                          const Region *region) {
   Region own = {a->buffer, a->min, a->extent};
-  return a->write && a->buffer == region->buffer && a->exact &&
-         region_covers(analyzer, &own, region) &&
-         block_writes_whole_domain(schedule, a->block, analyzer) &&
-         writes_padding(a->block, region->buffer);
+  if (!a->write || a->buffer != region->buffer || !a->exact ||
+      !region_covers(analyzer, &own, region) || !writes_padding(a->block, region->buffer))
+    return false;
+  int mark = analyzer_mark(analyzer);
+  for (int k = 0; k < a->inner_count; k++)
+    analyzer_bind(analyzer, a->inner[k].var, a->inner[k].min, a->inner[k].extent);
+  bool whole = block_writes_whole_domain(schedule, a->block, analyzer);
+  analyzer_reset(analyzer, mark);
+  return whole;
 }
 
 bool block_fills_buffer(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
@@ -344,35 +400,110 @@ Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArr
   return !any ? WRITTEN_NOTHING : full ? WRITTEN_BOX : WRITTEN_PARTS;
 }
 
-static bool uses_inner_loop(const Access *a, const Expr *condition) {
-  bool uses = false;
-  for (int i = 0; i < a->inner_count; i++) uses |= expr_uses(condition, a->inner[i].var);
-  return uses;
+// ---- When the box is written -------------------------------------------------------------------
+
+// The condition under which the conjunct holds in an iteration of the inner loops. NULL: unknown.
+// The conjunct is linear in these loops, which are independent of one another.
+static Expr *condition_somewhere(Analyzer *analyzer, Context *context, const Access *a,
+                                 Expr *conjunct) {
+  int count = a->inner_count;
+  if (conjunct->op != EXPR_LT || expr_reads_memory(conjunct)) return NULL;
+  Expr **vars = arena_array(&context->arena, Expr *, count + 1);
+  int64_t *coefficients = arena_array(&context->arena, int64_t, count + 1);
+  for (int k = 0; k < count; k++) vars[k] = a->inner[k].var;
+  Expr *base, *most = expr_sub(context, conjunct->args[1], conjunct->args[0]);
+  if (!linear_form(context, most, vars, count, coefficients, &base)) return NULL;
+  for (int k = 0; k < count; k++) {
+    const VarRange *loop = &a->inner[k];
+    DType type = base->type;
+    if (!coefficients[k]) continue;
+    if (expr_uses_ranges(loop->min, a->inner, count) ||
+        expr_uses_ranges(loop->extent, a->inner, count))
+      return NULL;
+    Expr *at = expr_cast(context, type, loop->min);
+    if (coefficients[k] > 0)
+      at = expr_sub(context, expr_add(context, at, expr_cast(context, type, loop->extent)),
+                    expr_int(context, type, 1));
+    base = expr_add(context, base, expr_mul(context, expr_int(context, type, coefficients[k]), at));
+  }
+  return analyzer_simplify(analyzer, expr_lt(context, expr_int(context, base->type, 0), base));
 }
 
-// An equation of inner loops with outer ones has no solution in some iterations of the outer ones;
-// an inequality shortens the box there.
-static Expr *access_guard(Context *context, const Access *a) {
-  ExprArray conjuncts = {0};
+// Marks the inner loops that the conjunct uses. False where another conjunct uses one of them too:
+// both may hold in some iteration, but not in one and the same.
+static bool mark_loops(const Access *a, const Expr *conjunct, bool *used) {
+  bool apart = true;
+  for (int k = 0; k < a->inner_count; k++) {
+    if (!expr_uses(conjunct, a->inner[k].var)) continue;
+    apart &= !used[k];
+    used[k] = true;
+  }
+  return apart;
+}
+
+static bool uses_reduction(const Access *a, const Expr *conjunct) {
+  for (int k = 0; k < a->inner_count; k++)
+    if (expr_uses(conjunct, a->inner[k].var) && block_binds(a->block, a->inner[k].var, true))
+      return true;
+  return false;
+}
+
+// The conditions under which the inner loops have iterations, whose ranges the analyzer gets. NULL:
+// some loop of several depends on another one. A reduction stores its init without iterations too.
+static Expr *loops_guard(Analyzer *analyzer, Context *context, const Access *a) {
   Expr *guard = expr_bool(context, true);
-  expr_conjuncts(context, a->block->predicate, &conjuncts);
-  for (int i = 0; i < conjuncts.count; i++) {
-    Expr *conjunct = conjuncts.items[i];
-    bool inner = uses_inner_loop(a, conjunct);
-    if (expr_reads_memory(conjunct) || (inner && conjunct->op == EXPR_EQ)) return NULL;
-    if (!inner) guard = condition_and(context, guard, conjunct);
+  for (int k = 0; k < a->inner_count; k++) {
+    const VarRange *loop = &a->inner[k];
+    Expr *some = expr_lt(context, expr_int(context, loop->extent->type, 0), loop->extent);
+    bool reduces =
+        block_binds(a->block, loop->var, true) && !block_binds(a->block, loop->var, false);
+    bool runs = (reduces && a->block->init) || analyzer_prove(analyzer, some);
+    if (!runs && expr_uses_ranges(some, a->inner, a->inner_count)) return NULL;
+    if (!runs) guard = condition_and(context, guard, some);
+    analyzer_bind(analyzer, loop->var, loop->min, loop->extent);
   }
   return guard;
 }
 
-Expr *accesses_guard(Context *context, const AccessArray *accesses, const Buffer *buffer) {
+static Expr *access_guard(Analyzer *analyzer, Context *context, const Access *a) {
+  ExprArray conjuncts = {0};
+  Expr *guard = loops_guard(analyzer, context, a);
+  bool *used = arena_array(&context->arena, bool, a->inner_count + 1);
+  expr_conjuncts(context, a->block->predicate, &conjuncts);
+  for (int i = 0; guard && i < conjuncts.count; i++) {
+    Expr *conjunct = conjuncts.items[i];
+    if (expr_reads_memory(conjunct)) return NULL;
+    bool inner = expr_uses_ranges(conjunct, a->inner, a->inner_count);
+    Expr *holds = inner ? condition_somewhere(analyzer, context, a, conjunct) : conjunct;
+    if (!holds || !mark_loops(a, conjunct, used)) return NULL;
+    if (analyzer_prove(analyzer, holds)) continue;
+    if (uses_reduction(a, conjunct)) return NULL;
+    guard = condition_and(context, guard, holds);
+  }
+  return guard;
+}
+
+Expr *accesses_guard(Context *context, Analyzer *analyzer, const AccessArray *accesses,
+                     const Region *box) {
   Expr *guard = NULL;
+  int mark = analyzer_mark(analyzer);
+  for (int d = 0; d < box->buffer->rank; d++) {
+    Expr *min = box->min[d], *end = expr_add(context, min, box->extent[d]);
+    analyzer_assume(analyzer, expr_lt(context, min, box->buffer->shape[d]));
+    analyzer_assume(analyzer, expr_lt(context, expr_int(context, end->type, 0), end));
+  }
   for (int i = 0; i < accesses->count; i++) {
     const Access *a = &accesses->items[i];
-    if (!a->write || a->buffer != buffer) continue;
-    Expr *own = access_guard(context, a);
-    if (!own || (guard && guard != own)) return NULL;
+    if (!a->write || a->buffer != box->buffer) continue;
+    int loops = analyzer_mark(analyzer);
+    Expr *own = access_guard(analyzer, context, a);
+    analyzer_reset(analyzer, loops);
+    if (!own || (guard && guard != own)) {
+      guard = NULL;
+      break;
+    }
     guard = own;
   }
+  analyzer_reset(analyzer, mark);
   return guard;
 }

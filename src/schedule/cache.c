@@ -316,7 +316,10 @@ static bool is_complete_writer(Schedule *schedule, const Path *path, int top, Bu
     if (block_is_reduction(block) && (reads || !block->init)) return false;
     Path at;
     path_to_block(schedule, block->name, &at);
-    if (reads && !block_reads_own_writes(schedule, &at, buffer)) return false;
+    StmtArray inner = {0};
+    blocks_at(&schedule->context->arena, block->body, &inner);
+    bool own = !reads && !inner.count;
+    if (!own && !block_reads_own_writes(schedule, &at, buffer)) return false;
     return writes_all(schedule, &at, top, block, buffer);
   }
   return false;
@@ -376,8 +379,8 @@ static bool is_box_writer(Schedule *schedule, const Caching *c, Analyzer *analyz
       !starts_anew(schedule, &c->path, c->top, c->buffer) ||
       accesses_written(schedule, analyzer, &accesses, c->buffer, box) != WRITTEN_BOX)
     return false;
-  Expr *guard = accesses_guard(schedule->context, &accesses, c->buffer);
-  if (!guard || !analyzer_prove(analyzer, guard)) return false;
+  Expr *guard = accesses_guard(schedule->context, analyzer, &accesses, box);
+  if (!guard || !expr_is_true(guard)) return false;
   clip_to_buffer(schedule, analyzer, c->buffer, box);
   return true;
 }
@@ -491,31 +494,40 @@ static const Path *last_reader(Schedule *schedule, const Caching *c) {
   return last;
 }
 
-// True when the iterations of the loop only differ in variables of a reduction, whose init is also
-// stored where it has no elements.
-static bool only_reduces(const Block *block, const Expr *var) {
-  bool reduces = false;
-  for (int i = 0; i < block->var_count; i++) {
-    if (!expr_uses(block->vars[i].binding, var)) continue;
-    if (block->vars[i].kind != ITER_REDUCTION) return false;
-    reduces = true;
-  }
-  return reduces && block->init && block_is_reduction(block);
+// True when the block may write nothing because this loop around it has no iterations. The init of
+// a reduction is also stored where that has no elements. A loop of unknown length that binds a
+// spatial variable has none only where the block's domain is empty.
+static bool may_leave_out(Analyzer *analyzer, Context *context, const Block *block,
+                          const Stmt *loop) {
+  const Expr *var = loop->as.loop.var;
+  Expr *extent = loop->as.loop.extent;
+  bool spatial = block_binds(block, var, false);
+  if (loop_const_extent(loop) > 0 || (spatial && loop_const_extent(loop) < 0)) return false;
+  if (!spatial && block_binds(block, var, true) && block->init) return false;
+  return !analyzer_prove(analyzer, expr_lt(context, expr_int(context, extent->type, 0), extent));
 }
 
-// The name of a loop of no iterations around the block, which then writes nothing of a buffer that
-// has elements; NULL where there is none.
-static const char *empty_loop(const Path *path, const Buffer *buffer) {
-  int64_t extent;
+// The loop around the block because of which it may write nothing of a buffer that has elements;
+// NULL where there is none.
+static const Stmt *empty_loop(Schedule *schedule, const Path *path, const Buffer *buffer) {
   for (int d = 0; d < buffer->rank; d++)
     if (expr_is_int(buffer->shape[d], 0)) return NULL;
-  for (int i = 0; i < path->count; i++) {
-    const Stmt *s = path->items[i];
-    if (s->kind == STMT_FOR && expr_as_int(s->as.loop.extent, &extent) && extent < 1 &&
-        !only_reduces(path_end(path)->as.block, s->as.loop.var))
-      return loop_name(s);
-  }
+  for (int i = 0; i < path->count; i++)
+    if (path->items[i]->kind == STMT_FOR &&
+        may_leave_out(path_analyzer(schedule, path, i), schedule->context, path_end(path)->as.block,
+                      path->items[i]))
+      return path->items[i];
   return NULL;
+}
+
+static bool refuse_empty(Schedule *schedule, const Caching *c, const Stmt *loop) {
+  const char *format =
+      loop_const_extent(loop) < 0
+          ? "block '%s' may write nothing of '%s', since loop '%s' is not proved to "
+            "have iterations"
+          : "block '%s' writes nothing of '%s', since loop '%s' has no iterations";
+  return schedule_refuse(schedule, c->at->pos, format, c->at->as.block->name, c->buffer->name,
+                         loop_name(loop));
 }
 
 bool step_cache_write(Schedule *schedule, StepCall *call) {
@@ -524,10 +536,8 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   Region box;
   if (!caching_begin(schedule, call, true, &c) || !readers_follow(schedule, &c)) return false;
   Buffer *buffer = c.buffer;
-  if ((who = empty_loop(&c.path, buffer)))
-    return schedule_refuse(schedule, c.at->pos,
-                           "block '%s' writes nothing of '%s', since loop '%s' has no iterations",
-                           c.at->as.block->name, buffer->name, who);
+  const Stmt *empty = empty_loop(schedule, &c.path, buffer);
+  if (empty) return refuse_empty(schedule, &c, empty);
   if (touched_outside(schedule, &c.path, c.top, buffer, true, &who))
     return schedule_refuse(schedule, c.at->pos,
                            "'%s' is also written by block '%s' in another nest", buffer->name, who);

@@ -149,7 +149,7 @@ static bool box_written(CopyAt *c) {
   stmt_accesses_below(schedule, c->analyzer, loop_of(c)->as.loop.body, &accesses);
   if (accesses_written(schedule, c->analyzer, &accesses, c->buffer, &c->box) != WRITTEN_BOX)
     return refuse_copy(c, "what one of its iterations writes is not proved to be a full box%s", "");
-  c->guard = accesses_guard(schedule->context, &accesses, c->buffer);
+  c->guard = accesses_guard(schedule->context, c->analyzer, &accesses, &c->box);
   if (!c->guard)
     return refuse_copy(c, "the blocks that write it run under conditions of their own%s", "");
   if (!loop_reads_own_writes(schedule, &c->path, c->depth, c->buffer))

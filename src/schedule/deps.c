@@ -663,13 +663,27 @@ bool path_completes_buffer(Schedule *schedule, const Path *loop, const Buffer *b
 
 // ---- What an iteration writes and reads --------------------------------------------------------
 
+// True when the blocks that write the storage set each element before they add to it: their
+// reductions run over their domains, so that one of their points is the first, where the init runs.
+static bool sums_begin(Schedule *schedule, const Storage *storage) {
+  for (int i = 0; i < storage->accesses.count; i++) {
+    const Access *a = &storage->accesses.items[i];
+    if (!a->write || !a->block->init || !block_is_reduction(a->block)) continue;
+    Path path;
+    path_to_block(schedule, a->block->name, &path);
+    Analyzer *analyzer = path_analyzer(schedule, &path, path.count - 1);
+    if (path_bindings_check(schedule, &path, analyzer, a->block)) return false;
+  }
+  return true;
+}
+
 bool loop_reads_own_writes(Schedule *schedule, const Path *path, int depth, const Buffer *buffer) {
   Chain chain = chain_make(schedule, path, depth, depth);
   StorageArray all = {0};
   by_storage(schedule->context, &chain.accesses, &all);
   const Storage *storage = storage_of(&all, buffer);
-  return !storage ||
-         (!storage->mixed && reads_are_covered(&chain, chain.body, storage->buffer, NULL));
+  return !storage || (!storage->mixed && sums_begin(schedule, storage) &&
+                      reads_are_covered(&chain, chain.body, storage->buffer, NULL));
 }
 
 bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *buffer) {
@@ -680,7 +694,8 @@ bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *
   StorageArray all = {0};
   by_storage(schedule->context, &chain.accesses, &all);
   const Storage *storage = storage_of(&all, buffer);
-  return storage && !storage->mixed && reads_are_covered(&chain, chain.body, storage->buffer, NULL);
+  return storage && !storage->mixed && sums_begin(schedule, storage) &&
+         reads_are_covered(&chain, chain.body, storage->buffer, NULL);
 }
 
 bool path_reduces_in_order(Schedule *schedule, const Path *path, int top) {

@@ -447,10 +447,11 @@ bool block_reads_own_writes(Schedule *schedule, const Path *path, const Buffer *
 typedef enum Written { WRITTEN_NOTHING, WRITTEN_BOX, WRITTEN_PARTS } Written;
 Written accesses_written(Schedule *schedule, Analyzer *analyzer, const AccessArray *accesses,
                          const Buffer *buffer, Region *out);
-// The part of the predicates of the blocks that write the buffer which the loops outside of the
-// accesses decide: the indices of a box may be right only where it holds. NULL where the blocks
-// have different ones, or where inner loops and outer ones decide an equation together.
-Expr *accesses_guard(Context *context, const AccessArray *accesses, const Buffer *buffer);
+// The condition on the loops outside of the accesses under which the blocks that write the buffer
+// of the box write it at all, where an element of the box is in the buffer: the indices of the box
+// may be right only there. NULL where the blocks have different ones, or where it is not known.
+Expr *accesses_guard(Context *context, Analyzer *analyzer, const AccessArray *accesses,
+                     const Region *box);
 // Does the block write padding that has a content with the other elements? A predicate may keep it
 // out of padding.
 bool writes_padding(const Block *block, const Buffer *buffer);

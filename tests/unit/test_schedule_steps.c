@@ -727,6 +727,68 @@ static void test_write_at(void **state) {
           "not proved to be a full box");
 }
 
+// Copies hold the elements that a predicate leaves in, and are made only where there are some.
+static void test_write_at_predicates(void **state) {
+  (void)state;
+#define UNDER(loops, domain, binding, where)                                                       \
+  HEAD "def f(A: T.Buffer((20,), 'float32'), C: T.Buffer((20,), 'float32')):\n"                    \
+       "    for i, j in T.grid(" loops "):\n"                                                      \
+       "        with T.block('C'):\n"                                                              \
+       "            v = T.axis.spatial(" domain ", " binding ")\n"                                 \
+       "            T.where(" where ")\n"                                                          \
+       "            C[v] = A[v]\n"
+  const char *steps = "i, j = sch.get_loops('C')\nsch.write_at(i, 'C', 0, 'local')";
+  made_with(UNDER("7, 4", "20", "i * 4 + j", "i * 4 + j < 20"), steps, "if v0 * 4 + ax0 < 20");
+  refused(UNDER("5, 4", "20", "i * 4 + j", "i * 4 + j < 5"), steps, "not proved to be a full box");
+  // The index is i * 4 + j where the predicate holds: the last iteration has two of four elements.
+  refused(UNDER("5, 4", "40", "(i * 4 + j) // 10 * 20 + i * 4 + j", "i * 4 + j < 10"), steps,
+          "not proved to be a full box");
+  made_with(UNDER("5, 4", "40", "i // 2 * 20 + i * 4 + j", "i < 2"), steps,
+            "T.where(i < 2)");
+  refused(UNDER("5, 4", "20", "i * 4 + j", "i * 4 + j < 20 or i == j"), steps,
+          "cannot be copied at loop 'i'");
+#undef UNDER
+#define SUM(loops, binding, where)                                                                 \
+  HEAD "def f(n: T.int32, A: T.Buffer((12, 30), 'float32'), C: T.Buffer((12,), 'float32')):\n"     \
+       "    for i in range(12):\n"                                                                 \
+       "        for j in range(" loops "):\n"                                                      \
+       "            with T.block('C'):\n"                                                          \
+       "                v = T.axis.spatial(12, i)\n"                                               \
+       "                k = T.axis.reduce(8, " binding ")\n"                                       \
+       "                T.where(" where ")\n"                                                      \
+       "                with T.init():\n"                                                          \
+       "                    C[v] = T.float32(0)\n"                                                 \
+       "                C[v] = C[v] + A[v, k]\n"
+  made(SUM("8", "j", "True"), steps);
+  refused(SUM("4", "i + j", "i + j < 8"), steps, "run under conditions of their own");
+  refused(SUM("8 - i", "i + j", "True"), steps, "not proved to read only what they wrote before");
+#undef SUM
+  const char *times = HEAD "def f(n: T.int32, A: T.Buffer((9,), 'float32'), "
+                           "C: T.Buffer((9,), 'float32')):\n"
+                           "    for i, j in T.grid(9, n):\n"
+                           "        with T.block('C'):\n"
+                           "            v = T.axis.spatial(9, i)\n"
+                           "            C[v] = A[v]\n";
+  made_with(times, steps, "T.where(0 < n)");
+  refused(times, "sch.cache_write('C', 0, 'local')", "loop 'j' is not proved to have iterations");
+}
+
+// A sum that begins nowhere inside of another block needs what the buffer held before.
+static void test_sums_without_begin(void **state) {
+  (void)state;
+  refused(HEAD "def f(A: T.Buffer((12, 8), 'float32'), C: T.Buffer((12,), 'float32')):\n"
+               "    for i in range(12):\n"
+               "        with T.block('rows'):\n"
+               "            vi = T.axis.spatial(12, i)\n"
+               "            for j in range(7):\n"
+               "                with T.block('C'):\n"
+               "                    k = T.axis.reduce(8, j + 1)\n"
+               "                    with T.init():\n"
+               "                        C[vi] = T.float32(0)\n"
+               "                    C[vi] = C[vi] + A[vi, k]\n",
+          "sch.cache_write('rows', 0, 'local')", "not proved to write all of 'C'");
+}
+
 // A sum that goes on from one iteration to the next is no memory of one iteration.
 static void test_running_sums(void **state) {
   (void)state;
@@ -774,6 +836,8 @@ int main(void) {
       cmocka_unit_test(test_pad_einsum),
       cmocka_unit_test(test_read_at),
       cmocka_unit_test(test_write_at),
+      cmocka_unit_test(test_write_at_predicates),
+      cmocka_unit_test(test_sums_without_begin),
       cmocka_unit_test(test_running_sums),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
