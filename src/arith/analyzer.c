@@ -208,6 +208,13 @@ static void assume_sign(Analyzer *analyzer, const Form *f) {
   assume_factors(analyzer, f);
 }
 
+// As assume_sign, and takes what x // c >= k says of x for a fact too.
+static void assume_sign_of_base(Analyzer *analyzer, const Form *f) {
+  const Form *base = form_drop_division(analyzer, f);
+  assume_sign(analyzer, f);
+  if (base != f) assume_sign(analyzer, base);
+}
+
 static void bind_range(Analyzer *analyzer, Expr *var, const Form *first, const Form *last,
                        bool kept) {
   Fact fact = no_range;
@@ -422,9 +429,7 @@ static void assume_zero(Analyzer *analyzer, const Form *f) {
   assume_rest(analyzer, f);
   for (int sign = 1; sign >= -1; sign -= 2) {
     const Form *side = form_scale(analyzer, f, sign);
-    const Form *base = side ? form_drop_division(analyzer, side) : NULL;
-    assume_sign(analyzer, side);
-    if (base != side) assume_sign(analyzer, base);
+    if (side) assume_sign_of_base(analyzer, side);
   }
 }
 
@@ -454,7 +459,7 @@ static void assume_comparison(Analyzer *analyzer, Expr *condition) {
     if (condition->op == EXPR_EQ)
       assume_zero(analyzer, f);
     else
-      assume_sign(analyzer, f);
+      assume_sign_of_base(analyzer, f);
     return;
   }
   assume_truth(analyzer, condition, true);

@@ -229,6 +229,38 @@ static bool put_together(Analyzer *analyzer, Block **block, VarRange *loops, int
   return false;
 }
 
+// ---- Loops that begin elsewhere
+
+// Replaces each loop of more than one iteration that does not begin at 0 by one that does.
+static const Block *block_from_zero(Analyzer *analyzer, const Block *block, const VarRange **loops,
+                                    int count) {
+  Context *context = analyzer->context;
+  Map shifted = map_new(analyzer->arena);
+  VarRange *copy = arena_array(analyzer->arena, VarRange, count + 1);
+  for (int i = 0; i < count; i++) {
+    copy[i] = (*loops)[i];
+    const VarRange *r = &(*loops)[i];
+    if (expr_is_int(r->min, 0) || expr_is_int(r->extent, 1)) continue;
+    Expr *var = expr_var(context, r->var->as.var->name, r->var->type);
+    Expr *min = expr_cast(context, var->type, substitute_expr(context, r->min, &shifted));
+    map_put(&shifted, r->var, expr_add(context, var, min));
+    copy[i] = (VarRange){var, expr_int(context, var->type, 0), r->extent};
+    analyzer_bind(analyzer, var, copy[i].min, r->extent);
+  }
+  if (!shifted.count) return block;
+  Block *result = block_copy(context, block);
+  result->vars =
+      arena_copy(&context->arena, result->vars, sizeof *result->vars * (size_t)result->var_count);
+  for (int i = 0; i < result->var_count; i++) {
+    Expr *binding = substitute_expr(context, result->vars[i].binding, &shifted);
+    result->vars[i].binding = analyzer_simplify(analyzer, binding);
+  }
+  Expr *predicate = substitute_expr(context, result->predicate, &shifted);
+  result->predicate = analyzer_simplify(analyzer, predicate);
+  *loops = copy;
+  return result;
+}
+
 // The same block in loops of which none is fused from loops of symbolic extents, or split in some.
 static const Block *block_in_parts(Analyzer *analyzer, const Block *block, const VarRange **loops,
                                    int *count) {
@@ -254,6 +286,7 @@ const char *bindings_check(Analyzer *analyzer, const Block *block, const VarRang
                            int loop_count) {
   RadixCheck check = {.analyzer = analyzer};
   int mark = analyzer_mark(analyzer);
+  block = block_from_zero(analyzer, block, &loops, loop_count);
   block = block_in_parts(analyzer, block, &loops, &loop_count);
   analyzer_enter(analyzer);
   bool good = check_numbers(&check, block, loops, loop_count);

@@ -14,7 +14,7 @@ typedef struct DividedVar {
   bool has_inner, has_outer;
   Expr *count;         // n
   Expr *inner, *outer; // in terms of the loops
-  Expr *outer_extent;
+  Expr *outer_min, *outer_extent;
   Expr *outer_var, *inner_var;
   Expr *value; // the old variable, in terms of the new ones
 } DividedVar;
@@ -83,7 +83,8 @@ static bool divide_mixed(Blockize *b, DividedVar *d) {
   if (!min || !exact || !expr_is_int(analyzer_simplify(b->analyzer, min), 0)) return false;
   d->count = analyzer_simplify(b->analyzer, extent);
   d->outer = quotient(b, base, d->count);
-  if (!d->outer || !expr_is_int(v->min, 0)) return false;
+  d->outer_min = quotient(b, v->min, d->count);
+  if (!d->outer || !d->outer_min) return false;
   Expr *one = expr_int(context, d->count->type, 1);
   Expr *up = expr_sub(context, expr_add(context, v->extent, d->count), one);
   d->outer_extent = analyzer_simplify(b->analyzer, expr_floor_div(context, up, d->count));
@@ -100,6 +101,7 @@ static bool divide_variable(Blockize *b, DividedVar *d) {
   if (!d->has_inner) {
     d->outer_var = d->value = v->var;
     d->outer = binding;
+    d->outer_min = v->min;
     d->outer_extent = v->extent;
     return true;
   }
@@ -109,12 +111,12 @@ static bool divide_variable(Blockize *b, DividedVar *d) {
     if (!divide_mixed(b, d)) return false;
   } else {
     d->inner = v->binding;
-    d->outer = expr_int(context, type, 0);
+    d->outer = d->outer_min = expr_int(context, type, 0);
     d->outer_extent = expr_int(context, type, 1);
     d->count = v->extent;
   }
   d->value = d->inner_var;
-  if (!expr_is_int(d->outer_extent, 1))
+  if (!expr_is_int(d->outer_extent, 1) || !expr_is_int(d->outer_min, 0))
     d->value = expr_add(context, expr_mul(context, d->outer_var, d->count), d->inner_var);
   d->value = expr_cast(context, type, d->value);
   return true;
@@ -149,9 +151,9 @@ static Expr *outer_predicate(const Blockize *b) {
   Expr *all = expr_bool(context, true);
   for (int i = 0; i < b->block->var_count; i++) {
     const DividedVar *d = &b->vars[i];
-    Expr *min = d->has_inner ? expr_index(context, 0) : d->var->min;
-    Expr *end = expr_add(context, min, d->outer_extent);
-    all = condition_and(context, all, analyzer_unproved_within(b->analyzer, d->outer, min, end));
+    Expr *end = expr_add(context, d->outer_min, d->outer_extent);
+    all = condition_and(context, all,
+                        analyzer_unproved_within(b->analyzer, d->outer, d->outer_min, end));
   }
   Map bindings = bindings_of(context, b->block);
   for (int i = 0; i < b->conditions.count; i++)
@@ -172,8 +174,7 @@ static Expr *inner_predicate(const Blockize *b, const Map *to, bool start) {
     const DividedVar *d = &b->vars[i];
     const BlockVar *v = d->var;
     bool at_start = start && v->kind == ITER_REDUCTION;
-    analyzer_bind(analyzer, d->outer_var, d->has_inner ? expr_index(context, 0) : v->min,
-                  d->outer_extent);
+    analyzer_bind(analyzer, d->outer_var, d->outer_min, d->outer_extent);
     Map inner = map_new(&context->arena);
     if (d->inner_var) map_put(&inner, d->inner_var, d->inner);
     Expr *value = at_start ? v->min : substitute_expr(context, d->value, &inner);
@@ -204,8 +205,7 @@ static Stmt *inner_block(const Blockize *b, const Map *loops, bool is_init, Str 
   for (int i = 0; i < b->block->var_count; i++) {
     const DividedVar *d = &b->vars[i];
     BlockVar v = *d->var;
-    analyzer_bind(analyzer, d->outer_var, d->has_inner ? expr_index(context, 0) : v.min,
-                  d->outer_extent);
+    analyzer_bind(analyzer, d->outer_var, d->outer_min, d->outer_extent);
     if (!d->has_inner && d->value != v.var) map_put(&values, v.var, d->value);
     if (!d->has_inner || (is_init && v.kind == ITER_REDUCTION)) continue;
     v.var = is_init ? suffixed(context, d->var->var, "_init") : d->inner_var;
@@ -280,7 +280,7 @@ static BlockVar outer_variable(Context *context, const DividedVar *d) {
   DType type = d->outer_var->type;
   BlockVar v = *d->var;
   v.var = d->outer_var;
-  v.min = d->has_inner ? expr_int(context, type, 0) : d->var->min;
+  v.min = expr_cast(context, type, d->outer_min);
   v.extent = expr_cast(context, type, d->outer_extent);
   v.binding = expr_cast(context, type, d->outer);
   return v;
@@ -320,6 +320,22 @@ static bool uses_loop(const Block *block, const Expr *loop) {
   return expr_uses(block->predicate, loop);
 }
 
+// The block for the check of its loops: a variable that none of them changes, such as one of a loop
+// around the scope, has only its value in its domain.
+static const Block *within_scope(const Blockize *b, const VarRange *loops, int count) {
+  Context *context = b->schedule->context;
+  Block *copy = block_copy(context, b->block);
+  copy->vars =
+      arena_copy(&context->arena, copy->vars, sizeof *copy->vars * (size_t)copy->var_count);
+  for (int i = 0; i < copy->var_count; i++) {
+    BlockVar *v = &copy->vars[i];
+    if (expr_uses_ranges(v->binding, loops, count)) continue;
+    v->min = v->binding;
+    v->extent = expr_int(context, v->extent->type, 1);
+  }
+  return copy;
+}
+
 // Finds the loops inside and outside of items[depth] of the path to the block. Loops outside that
 // the block does not use repeat it, which is refused unless `repeats`.
 static bool read_loops(Blockize *b, bool repeats) {
@@ -342,7 +358,8 @@ static bool read_loops(Blockize *b, bool repeats) {
   for (int i = 0; i < count; i++)
     if (!repeats || i >= b->outer_count || uses_loop(b->block, ranges[i].var))
       used[used_count++] = ranges[i];
-  const char *why = bindings_check(b->analyzer, b->block, used, used_count);
+  const Block *check = within_scope(b, used, used_count);
+  const char *why = bindings_check(b->analyzer, check, used, used_count);
   return !why || schedule_refuse(schedule, pos_of(b),
                                  "the loops of block '%s' are not proved to run over its domain: "
                                  "%s",

@@ -234,19 +234,59 @@ static void narrow_domains(Schedule *schedule, BlockRef name, bool known) {
   path_replace_block(schedule, &path, keeps ? copy : block_with_regions(context, copy));
 }
 
-// Leaves out the conditions of a new block's predicate that always hold in its part.
+// Has the facts that hold where the block at the end of the path runs: so do all loops around.
+static Analyzer *analyzer_of_iteration(Schedule *schedule, const Path *path) {
+  int scope = path_scope(path, path->count - 1);
+  Analyzer *analyzer = path_analyzer(schedule, path, scope + 1);
+  for (int i = scope + 1; i < path->count - 1; i++) {
+    const Stmt *s = path->items[i];
+    if (s->kind != STMT_FOR) return path_analyzer(schedule, path, path->count - 1);
+    analyzer_assume_runs(analyzer, s->as.loop.extent); // says more before the variable has a range
+    analyzer_bind(analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  }
+  return analyzer;
+}
+
+// The first variable of the block at the end of the path that is not proved to stay in its domain
+// where the predicate holds; NULL: there is none.
+static const BlockVar *leaves_domain(Schedule *schedule, const Path *path, Expr *predicate) {
+  const Block *block = path_end(path)->as.block;
+  Analyzer *analyzer = analyzer_of_iteration(schedule, path);
+  if (!expr_reads_memory(predicate)) analyzer_assume(analyzer, predicate);
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    Expr *end = expr_add(schedule->context, v->min, v->extent);
+    if (!analyzer_prove_within(analyzer, v->binding, v->min, end)) return v;
+  }
+  return NULL;
+}
+
+// Does condition `at` hold where the kept ones do, and those behind it?
+static bool is_implied(Schedule *schedule, const Path *path, const ExprArray *kept,
+                       const ExprArray *all, int at) {
+  Analyzer *analyzer = path_analyzer(schedule, path, path->count - 1);
+  if (analyzer_prove(analyzer, all->items[at])) return true;
+  if (expr_reads_memory(path_end(path)->as.block->predicate)) return false;
+  for (int i = 0; i < kept->count; i++) analyzer_assume(analyzer, kept->items[i]);
+  for (int i = at + 1; i < all->count; i++) analyzer_assume(analyzer, all->items[i]);
+  return analyzer_prove(analyzer, all->items[at]);
+}
+
+// Leaves out the conditions of a new block's predicate that hold in its part where the others do,
+// unless the variables of the block are proved to stay in their domains by them alone.
 static void drop_conditions(Schedule *schedule, BlockRef name) {
   Context *context = schedule->context;
   Path path;
   ExprArray all = {0}, kept = {0};
   path_to_block(schedule, name, &path);
-  Analyzer *analyzer = path_analyzer(schedule, &path, path.count - 1);
   expr_conjuncts(context, path_end(&path)->as.block->predicate, &all);
   for (int i = 0; i < all.count; i++)
-    if (!analyzer_prove(analyzer, all.items[i])) array_push(&context->arena, &kept, all.items[i]);
-  if (kept.count == all.count) return;
+    if (!is_implied(schedule, &path, &kept, &all, i))
+      array_push(&context->arena, &kept, all.items[i]);
+  Expr *predicate = expr_conjunction(context, &kept);
+  if (kept.count == all.count || leaves_domain(schedule, &path, predicate)) return;
   Block *copy = block_copy(context, path_end(&path)->as.block);
-  copy->predicate = expr_conjunction(context, &kept);
+  copy->predicate = predicate;
   path_replace_block(schedule, &path, copy);
 }
 
@@ -255,19 +295,12 @@ static void drop_conditions(Schedule *schedule, BlockRef name) {
 static bool stays_in_domains(Schedule *schedule, BlockRef name) {
   Path path;
   path_to_block(schedule, name, &path);
-  const Block *block = path_end(&path)->as.block;
-  Analyzer *analyzer = path_analyzer(schedule, &path, path.count - 1);
-  if (!expr_reads_memory(block->predicate)) analyzer_assume(analyzer, block->predicate);
-  for (int i = 0; i < block->var_count; i++) {
-    const BlockVar *v = &block->vars[i];
-    Expr *end = expr_add(schedule->context, v->min, v->extent);
-    if (!analyzer_prove_within(analyzer, v->binding, v->min, end))
-      return schedule_refuse(schedule, path_end(&path)->pos,
-                             "variable '%s' of block '%s' is not proved to stay in its domain; cut "
-                             "the loop before it is fused with others",
-                             v->var->as.var->name, name);
-  }
-  return true;
+  const BlockVar *v = leaves_domain(schedule, &path, path_end(&path)->as.block->predicate);
+  return !v ||
+         schedule_refuse(schedule, path_end(&path)->pos,
+                         "variable '%s' of block '%s' is not proved to stay in its domain; cut "
+                         "the loop before it is fused with others",
+                         v->var->as.var->name, name);
 }
 
 bool loop_cut(Schedule *schedule, StepCall *call) {

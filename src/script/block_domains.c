@@ -58,6 +58,19 @@ static bool stays_inside(DomainProof *proof, const BlockVar *v) {
   return analyzer_prove_within(proof->analyzer, v->binding, v->min, end);
 }
 
+// Tries again with the predicate's conditions in the other order, since the analyzer may conclude
+// more from one of them after it has the others.
+static bool stays_inside_reversed(DomainProof *proof, const Block *block, const BlockVar *v) {
+  ExprArray conjuncts = {0};
+  int mark = analyzer_mark(proof->analyzer);
+  expr_conjuncts(proof->context, block->predicate, &conjuncts);
+  if (conjuncts.count < 2) return false;
+  for (int i = conjuncts.count; i-- > 0;) analyzer_assume(proof->analyzer, conjuncts.items[i]);
+  bool inside = stays_inside(proof, v);
+  analyzer_reset(proof->analyzer, mark);
+  return inside;
+}
+
 // Where only loops of the reduction have no iterations, the init runs.
 static bool runs(const DomainProof *proof, const Block *block) {
   bool used = false;
@@ -101,13 +114,20 @@ static bool never_holds(DomainProof *proof, const Block *block) {
 static void prove_bindings(DomainProof *proof, const Block *block) {
   if (never_holds(proof, block)) return;
   int mark = analyzer_mark(proof->analyzer);
+  Array(const BlockVar *) unproved = {0};
   analyzer_assume(proof->analyzer, block->predicate);
   for (int i = 0; i < block->var_count && runs(proof, block); i++) {
     const BlockVar *v = &block->vars[i];
     bool is_proved = proof->empty.count && v->kind != ITER_SPATIAL;
-    if (!is_proved && !stays_inside(proof, v)) refuse_binding(proof, block, v);
+    if (!is_proved && !stays_inside(proof, v)) array_push(&proof->context->arena, &unproved, v);
   }
   analyzer_reset(proof->analyzer, mark);
+  for (int i = 0; i < unproved.count; i++) {
+    if (stays_inside_reversed(proof, block, unproved.items[i])) continue;
+    analyzer_assume(proof->analyzer, block->predicate);
+    refuse_binding(proof, block, unproved.items[i]);
+    analyzer_reset(proof->analyzer, mark);
+  }
 }
 
 // ---- Views

@@ -120,26 +120,31 @@ def test_wrong_intrinsics_are_refused():
         sch.tensorize(tiled(sch), "wrong")
 
 
+@T.prim_func
+def four_desc(A: T.Buffer((4,)), C: T.Buffer((4,))):
+    with T.block("root"):
+        T.reads(A[0:4])
+        T.writes(C[0:4])
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = A[vi] + T.float32(1)
+
+
+@T.prim_func
+def four_impl(A: T.Buffer((4,)), C: T.Buffer((4,))):
+    with T.block("root"):
+        T.reads(A[0:4])
+        T.writes(C[0:4])
+        for i in T.vectorized(4):
+            C[i] = A[i] + T.float32(1)
+
+
+tir.TensorIntrin.register("four", four_desc, four_impl, override=True)
+
+
 def test_tiles_with_a_rest():
     """A tile that may be cut off is refused with the way out, which then is made."""
-    @T.prim_func
-    def four_desc(A: T.Buffer((4,)), C: T.Buffer((4,))):
-        with T.block("root"):
-            T.reads(A[0:4])
-            T.writes(C[0:4])
-            for i in range(4):
-                with T.block("C"):
-                    vi = T.axis.spatial(4, i)
-                    C[vi] = A[vi] + T.float32(1)
-
-    @T.prim_func
-    def four_impl(A: T.Buffer((4,)), C: T.Buffer((4,))):
-        with T.block("root"):
-            T.reads(A[0:4])
-            T.writes(C[0:4])
-            for i in T.vectorized(4):
-                C[i] = A[i] + T.float32(1)
-
     @T.prim_func
     def main(A: T.Buffer((18,)), C: T.Buffer((18,))):
         for i in range(18):
@@ -147,7 +152,6 @@ def test_tiles_with_a_rest():
                 vi = T.axis.spatial(18, i)
                 C[vi] = A[vi] + T.float32(1)
 
-    tir.TensorIntrin.register("four", four_desc, four_impl, override=True)
     sch = tir.Schedule(main)
     with pytest.raises(ScheduleError, match=r"'C' runs where vi_o \* 4 \+ i_1 < 18 only[\s\S]*loop_partition"):
         sch.tensorize(sch.split(sch.get_loops("C")[0], [None, 4])[1], "four")
@@ -165,3 +169,34 @@ def test_tiles_with_a_rest():
     padded, c = np.pad(a, (0, 2)).reshape(5, 4), np.zeros((5, 4), "float32")
     pleat.build(sch.mod)(padded, c)
     assert (c.reshape(20)[:18] == a + 1).all()
+
+
+def test_tiles_of_free_sizes():
+    """Tiles in rows of a free length: the whole ones, from any tile on, are cut off and tensorized."""
+    @T.prim_func
+    def rows(a: T.handle, c: T.handle):
+        m, n = T.int32(), T.int32()
+        A, C = T.match_buffer(a, (m, n)), T.match_buffer(c, (m, n))
+        for i, j in T.grid(m, n):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] + T.float32(1)
+
+    def check(sch):
+        run = pleat.build(pleat.script.from_source(sch.mod.script()), cache=False)
+        for shape in [(1, 1), (2, 4), (3, 13), (2, 29)]:
+            a, c = np.random.rand(*shape).astype("float32"), np.zeros(shape, "float32")
+            run(a, c)
+            assert (c == a + 1).all()
+
+    for factors, whole in ([None, 1], 0), ([1, None, 1], 1):
+        sch = tir.Schedule(rows)
+        parts = sch.loop_partition(sch.split(sch.get_loops("C")[1], [None, 4])[0], factors)
+        block = sch.get_child_blocks(parts[whole])[0]
+        sch.tensorize(sch.get_loops(block)[-1], "four")
+        assert "T.vectorized(4)" in sch.mod.script() and str(sch.mod).count("T.where") == len(factors) - 1
+        check(sch)
+    sch = tir.Schedule(rows)
+    tiles = sch.split(sch.fuse(*sch.get_loops("C")), [None, 4])[0]
+    sch.loop_partition(tiles, [None, 1])
+    check(sch)
