@@ -51,13 +51,15 @@ static Expr *quotient(Blockize *b, Expr *base, Expr *count) {
                 linear_form(context, base, loops, b->outer_count, coefficients, &rest);
   for (int i = 0; i < b->outer_count && linear; i++) linear = coefficients[i] % n == 0;
   if (linear) { // keeps loops of one iteration, which simplification would replace by their value
+    Expr *quotients = NULL;
+    for (int i = 0; i < b->outer_count; i++) {
+      if (!coefficients[i]) continue;
+      Expr *term =
+          expr_mul(context, loops[i], expr_int(context, loops[i]->type, coefficients[i] / n));
+      quotients = quotients ? expr_add(context, quotients, term) : term;
+    }
     sum = analyzer_simplify(b->analyzer, expr_floor_div(context, rest, count));
-    for (int i = 0; i < b->outer_count; i++)
-      if (coefficients[i])
-        sum = expr_add(
-            context,
-            expr_mul(context, loops[i], expr_int(context, loops[i]->type, coefficients[i] / n)),
-            sum);
+    if (quotients) sum = expr_add(context, quotients, sum);
   } else {
     sum = analyzer_simplify(b->analyzer, sum);
   }

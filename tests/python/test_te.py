@@ -398,3 +398,24 @@ def test_what_is_refused():
         te.no_such_name
     with pytest.raises(pleat.PleatError, match="out of bounds"):
         pleat.build(te.create_prim_func([A, te.compute((4, 5), lambda i, j: A[i, j])]), cache=False)
+
+
+def test_saving():
+    """Tensors, operations and schedules are read as they were saved; a text that was changed is refused."""
+    n = te.var("n")
+    A, k = te.placeholder((7, n), name="A"), te.reduce_axis((0, n), "k")
+    B = te.compute((7,), lambda i: te.max(A[i, k], axis=k), name="B", attrs={"sizes": [10, 12]})
+    again = pleat.ir.load_json(pleat.ir.save_json([A, B]))
+    assert pleat.ir.structural_equal(te.create_prim_func(again), te.create_prim_func([A, B]))
+    assert isinstance(pleat.ir.load_json(pleat.ir.save_json(B.op)), te.ComputeOp) and again[1].op.attrs == B.op.attrs
+    s = te.create_schedule(B.op)
+    s[B].split(B.op.axis[0], 4)
+    s = pleat.ir.load_json(pleat.ir.save_json(s))
+    lowered = pleat.lower(s, [*s.outputs[0].input_tensors, s.outputs[0].output(0)])
+    assert "v_i = T.axis.spatial(7, i_0 * 4 + i_1)" in lowered.script()
+    s[s.outputs[0]].transform_layout(lambda i: [i // 4, i % 4])
+    with pytest.raises(TypeError, match="of type IndexMap cannot be saved"):
+        pleat.ir.save_json(s)
+    for text in ('{"objects": [["Popen", {}]], "root": 1}', '{"objects": [], "root": {"object": 0}}'):
+        with pytest.raises(pleat.PleatError, match="not one that save_json wrote"):
+            pleat.ir.load_json(text)

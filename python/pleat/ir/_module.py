@@ -439,7 +439,11 @@ def assert_structural_equal(lhs, rhs, map_free_vars=False):
 # ---- Files ----------------------------------------------------------------------------------------
 
 def save_json(thing):
-    """A function or module as JSON, which load_json reads as an equal object."""
+    """A function or module as JSON, which load_json reads as an equal object; or a tensor, an operation or a schedule
+    of tensor expressions, a node, or a list or dictionary of them."""
+    from pleat.te import saved
+    if saved.can_save(thing):
+        return saved.save(thing)
     return _text(_lib.pleat_module_save, _as_handle(thing))
 
 
@@ -450,9 +454,12 @@ def _loaded(text):
 
 
 def load_json(text):
-    """The function or module that save_json wrote."""
+    """The object that save_json wrote."""
+    from pleat.te import saved
     if not isinstance(text, str):
         raise TypeError(f"load_json: expected a text, not {type(text).__name__}")
+    if saved.is_saved(text):
+        return saved.load(text)
     return unwrapped(_loaded(text))
 
 
