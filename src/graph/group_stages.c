@@ -283,7 +283,7 @@ static bool first_reads_rows(const StageGrouping *g) {
 }
 
 static bool is_free(const StageGrouping *g, const Stage *stage) {
-  if (g->taken[stage->index] || stage->output->kept || stage_is_ordered(stage)) return false;
+  if (g->taken[stage->index] || stage_is_ordered(stage)) return false;
   if (stage->serves || stage->others.count) return false;
   for (int i = 0; i < stage->reads.count; i++)
     if (((const StageTensor *)stage->reads.items[i])->kept) return false;
@@ -339,11 +339,12 @@ static void grow(StageGrouping *g, int from) {
   for (int i = from; i <= last; i++) g->behind[i] = false;
 }
 
+// Is the stage's result read by members alone, and need not be in memory for another reason?
 static bool used_within(const StageGrouping *g, const Stage *stage) {
   const StageTensor *output = stage->output;
   for (int i = 0; i < output->users.count; i++)
     if (!is_member(g, output->users.items[i])) return false;
-  return !output->is_output;
+  return !output->is_output && !output->kept;
 }
 
 // Removes members from the end until only the last one is read outside of the group.

@@ -14,13 +14,16 @@ static StageGraph *grouped(Context *context, const char *params, const char *bod
 }
 
 // "5" is a group of five members, "1" a stage by itself.
-static void expect(const char *params, const char *body, const char *sizes) {
-  Context *context = context_new();
-  StageGraph *stages = grouped(context, params, body);
-  Text found = text_new(&context->arena);
+static void expect_sizes(const StageGraph *stages, const char *sizes) {
+  Text found = text_new(&stages->context->arena);
   for (int i = 0; i < stages->stages.count; i++)
     text_printf(&found, "%s%d", i ? " " : "", MAX_OF(stages->stages.items[i]->member_count, 1));
   assert_string_equal(text_string(&found), sizes);
+}
+
+static void expect(const char *params, const char *body, const char *sizes) {
+  Context *context = context_new();
+  expect_sizes(grouped(context, params, body), sizes);
   context_free(context);
 }
 
@@ -43,6 +46,26 @@ static void test_norm_is_one(void **state) {
          LINE "t = R.permute_dims(x, axes=[0, 2, 1])\n" LINE
               "y = R.nn.layer_norm(t, s, b, axis=-1)\n" END("y"),
          "5");
+}
+
+// Where a result is kept in memory, the group that writes it ends with it.
+static void test_a_kept_result_ends_a_group(void **state) {
+  (void)state;
+  static const char *const names[] = {"y", "a", "m"}, *const sizes[] = {"4", "3 1", "1 1 1 1"};
+  const char *body =
+      LINE "m = R.max(x, axis=[-1], keepdims=True)\n" LINE "s = R.subtract(x, m)\n" LINE
+           "a = R.exp(s)\n" LINE "y = R.abs(a)\n" END("y");
+  for (int i = 0; i < COUNT_OF(names); i++) {
+    Context *context = context_new();
+    StageGraph *stages = stages_of(context, X, body);
+    for (int k = 0; k < stages->tensors.count; k++) {
+      StageTensor *tensor = stages->tensors.items[k];
+      tensor->kept = tensor->value && !strcmp(tensor->value->name, names[i]);
+    }
+    stage_graph_group_rows(stages);
+    expect_sizes(stages, sizes[i]);
+    context_free(context);
+  }
 }
 
 // Rows of outer axes, of several axes, and of a part of an axis.
@@ -105,10 +128,7 @@ static void expect_moved(const char *views, const char *outputs, const char *siz
                                   views, outputs, outputs);
   StageGraph *stages = grouped(context, F32("x", "12, 5") ", " F32("w", "5, 7"), body);
   stage_graph_move_rows(stages);
-  Text found = text_new(&context->arena);
-  for (int i = 0; i < stages->stages.count; i++)
-    text_printf(&found, "%s%d", i ? " " : "", MAX_OF(stages->stages.items[i]->member_count, 1));
-  assert_string_equal(text_string(&found), sizes);
+  expect_sizes(stages, sizes);
   context_free(context);
 }
 
@@ -131,6 +151,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_softmax_is_one),
       cmocka_unit_test(test_norm_is_one),
+      cmocka_unit_test(test_a_kept_result_ends_a_group),
       cmocka_unit_test(test_any_axes),
       cmocka_unit_test(test_others_stay),
       cmocka_unit_test(test_rows_are_written_in_the_order_of_a_view),
