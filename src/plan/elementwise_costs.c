@@ -301,6 +301,16 @@ static double vector_operations(const Planner *p, const Stage *stage) {
          cost_model_of(p->machine)->operations_a_cycle;
 }
 
+double planner_operations_along(const Planner *p, const Stage *stage, int64_t row) {
+  const Nest *nest = planner_nest(p, stage);
+  if (!nest) return 0;
+  double steps = nest->points / (double)MAX_OF(row, 1) * nest_vector_steps(row, lanes_of(p, stage));
+  const OpWork *work = &nest->work;
+  double operations = steps * (work->operations + work->guards) + nest->points * work->lane_work;
+  return MAX_OF(operations, steps * work->divisions) /
+         cost_model_of(p->machine)->operations_a_cycle;
+}
+
 double planner_chain_arithmetic(const Planner *p, const Stage *stage) {
   enum { LONGEST = 8 };
   double cycles = 0;

@@ -376,6 +376,8 @@ bool planner_transform_waits(const Planner *planner, const TeStage *te);
 // The cycles of the operations, in vectors, of a stage and of those without a reduction behind it,
 // with which it may share a kernel; 0 for a stage with a reduction.
 double planner_chain_arithmetic(const Planner *planner, const Stage *stage);
+// The cycles of the operations of a stage without a reduction that runs in rows of `row` elements.
+double planner_operations_along(const Planner *planner, const Stage *stage, int64_t row);
 // Sets the cost of a choice of a stage without a reduction, and the cycles of its kernel up to it.
 // `host` is the choice of the producer with which it is fused; NULL: it is not fused.
 void planner_set_elementwise_cost(Planner *planner, const Stage *stage, StageChoice *choice,

@@ -172,7 +172,7 @@ void planner_find_pieces(Planner *p) {
   for (int i = 0; i < count; i++) p->pieces[i] = pieces_of(p, p->stages->stages.items[i], &found);
   choose_homes(p);
   for (int i = 0; i < count; i++)
-    if (any_is_placeable(p->pieces[i]))
+    if (p->pieces[i] && (p->pieces[i]->count > 1 || any_is_placeable(p->pieces[i])))
       add_copies(p, p->stages->stages.items[i], p->pieces[i]);
     else
       p->pieces[i] = NULL;
@@ -372,9 +372,10 @@ static double store_cycles(const Planner *p, const Buffer *buffer, int64_t row) 
 double planner_copy_cost(const Planner *p, const StagePiece *piece, const PlanPlacement *at) {
   if (!piece->copy) return 0;
   double bytes = planner_tensor_bytes(piece->copy->output, NULL);
-  double stores = store_cycles(p, piece->copy->output->buffer, at->row);
+  double stores = store_cycles(p, piece->copy->output->buffer, at->row),
+         longest = MAX_OF(stores, planner_operations_along(p, piece->copy, at->row));
   return cost_model_of(p->machine)->call_cycles +
-         overlapped_cycles(p->machine, stores, planner_move_cost(p, bytes, bytes));
+         overlapped_cycles(p->machine, longest, planner_move_cost(p, bytes, bytes));
 }
 
 // Does the producer of a tensor store it in one loop where that has no gaps?
