@@ -573,6 +573,12 @@ static bool has_rows(const StageTensor *tensor) {
   return has;
 }
 
+// Is the graph so small that layouts are looked at which rarely gain anything?
+static bool has_few_stages(const Planner *p) {
+  enum { FEW_STAGES = 10 };
+  return p->stages->stages.count <= FEW_STAGES;
+}
+
 // The block that holds a whole axis longer than a vector and pads it to whole vectors; 0: the axis
 // needs no padding, or is so long that a part of a vector is a small part of it.
 static int64_t padded_axis(int64_t extent, int64_t lanes) {
@@ -586,27 +592,26 @@ static int64_t padded_axis(int64_t extent, int64_t lanes) {
 static void add_plain_layouts(Planner *p, const StageTensor *tensor) {
   const Buffer *buffer = tensor->buffer;
   int64_t lanes = lanes_of(p, buffer), extent;
+  bool padded = has_few_stages(p) || has_rows(tensor);
   Candidate candidate;
   for (int d = buffer->rank - 1; d >= 0 && !tensor->data; d--) {
     if (!expr_as_int(buffer->shape[d], &extent) || extent < 2) continue;
     int64_t blocks[] = {0, lanes, lanes / 2, smaller_block(extent, lanes),
-                        has_rows(tensor) ? padded_axis(extent, lanes) : 0};
+                        padded ? padded_axis(extent, lanes) : 0};
     for (int i = d + 1 == buffer->rank; i < COUNT_OF(blocks); i++)
       if ((!i || blocks[i] > 1) && block_candidate(p, tensor, d, blocks[i], &candidate))
         candidates_add(p, tensor, candidate);
   }
 }
 
-// The candidate that has the axis outermost. False where it is none.
-static bool outer_candidate(const Planner *p, const StageTensor *tensor, int axis, Candidate *out) {
-  const Buffer *buffer = tensor->buffer;
-  const LayoutExpr *outputs[TE_MAX_RANK] = {layout_axis(p->context, axis)};
-  int count = 1;
-  for (int d = 0; d < buffer->rank; d++)
-    if (d != axis) outputs[count++] = layout_axis(p->context, d);
-  const Layout *layout = planner_layout_of_outputs(p, buffer, count, outputs);
-  Candidate own = candidate_new(p, buffer, layout);
-  return own.dense && planner_candidate_of_walk(p, buffer, own.walk, out);
+// The candidate with the walk in which the axis is outermost. False where it is none.
+static bool outer_candidate(const Planner *p, const StageTensor *tensor, int axis,
+                            const LayoutWalk *walk, Candidate *out) {
+  LayoutWalk outer = {0};
+  for (int inner = 0; inner < 2; inner++)
+    for (int i = 0; i < walk->count; i++)
+      if ((walk->digits[i].axis != axis) == inner) outer.digits[outer.count++] = walk->digits[i];
+  return planner_candidate_of_walk(p, tensor->buffer, &outer, out);
 }
 
 // Does the axis end the rows in which the read is contiguous or the same? It alone moves the read,
@@ -620,17 +625,44 @@ static bool ends_rows(const Nest *nest, const NestRead *read, int axis) {
   return true;
 }
 
-// Adds the axes that end rows outermost, so that the others are one row.
+// Is each read the same for all values of the axis, such as one of a broadcast or of a
+// concatenation of parts of one element? With the axis innermost, rows repeat one element.
+static bool repeats(const Nest *nest, int axis) {
+  bool moves = false;
+  for (int i = 0; i < nest->read_count; i++) moves |= nest_depends(&nest->reads[i], axis);
+  return nest->read_count && !moves;
+}
+
+// Does another order of axes make rows longer that the axis ends?
+static bool is_row_end(const Nest *nest, int axis) {
+  if (axis < 0 || nest->axes[axis].extent < 2) return false;
+  bool ends = repeats(nest, axis);
+  for (int i = 0; i < nest->read_count; i++) ends |= ends_rows(nest, &nest->reads[i], axis);
+  return ends;
+}
+
+// Are the axes in their own order but for the innermost, and none cut?
+static bool has_inner_axis(const LayoutWalk *walk) {
+  for (int i = 0; walk && i + 2 < walk->count; i++)
+    if (walk->digits[i].axis >= walk->digits[i + 1].axis) return false;
+  for (int i = 0; walk && i + 1 < walk->count; i++)
+    if (walk->digits[i].axis == walk->digits[walk->count - 1].axis) return false;
+  return walk;
+}
+
+// Adds the axes that end rows outermost, so that the others are one row. In a graph of few stages,
+// another axis than the last but one may be innermost then, as in the layouts of the output so far.
 static void add_outer_axes(Planner *p, const Stage *stage) {
   const Nest *nest = planner_nest(p, stage);
+  const Candidates *c = &p->candidates[stage->output->index];
+  int known = c->count, last = nest ? nest->output->rank - 1 : -1;
   Candidate candidate;
-  for (int d = 1; nest && d < nest->output->rank; d++) {
-    int axis = nest->output_axis[d];
-    bool ends = false;
-    for (int i = 0; i < nest->read_count && axis >= 0; i++)
-      ends |= nest->axes[axis].extent > 1 && ends_rows(nest, &nest->reads[i], axis);
-    if (ends && outer_candidate(p, stage->output, d, &candidate))
-      candidates_add(p, stage->output, candidate);
+  for (int d = 0; d <= last; d++) {
+    if (!is_row_end(nest, nest->output_axis[d])) continue;
+    for (int i = 0; i < (d == last && has_few_stages(p) ? known : 1); i++)
+      if (has_inner_axis(c->items[i].walk) &&
+          outer_candidate(p, stage->output, d, c->items[i].walk, &candidate))
+        candidates_add(p, stage->output, candidate);
   }
 }
 
@@ -656,9 +688,9 @@ void planner_find_candidates(Planner *p, bool proposals) {
     if (is_elementwise(p->stages->stages.items[i]))
       take_all(p, p->stages->stages.items[i], propose_rows, others);
   if (proposals) close_candidates(p, passed, false);
-  for (int i = 0; proposals && p->is_small && i < p->stages->tensors.count; i++)
-    add_plain_layouts(p, p->stages->tensors.items[i]);
   for (int i = 0; proposals && p->is_small && i < count; i++)
     if (is_elementwise(p->stages->stages.items[i])) add_outer_axes(p, p->stages->stages.items[i]);
+  for (int i = 0; proposals && p->is_small && i < p->stages->tensors.count; i++)
+    add_plain_layouts(p, p->stages->tensors.items[i]);
   if (proposals && p->is_small) close_candidates(p, passed, false);
 }
