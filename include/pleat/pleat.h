@@ -593,7 +593,8 @@ void pleat_verification_free(PleatVerification *verification);
 /* How a file is written. A field that is zero selects the default. */
 typedef struct PleatWriteOptions {
   size_t size;         /* sizeof(PleatWriteOptions) in the caller's version of this header */
-  const char *target;  /* "llvm" or "c"; NULL: by the ending of the path */
+  const char *target;  /* "llvm", "c", "opencl" or "cuda"; NULL: the device of the request, or by
+                        * the ending of the path */
   const char *weights; /* "inside" the file of code, or "beside" it, as PATH.weights; NULL: inside
                         * up to 1 MiB */
   int openmp;          /* not 0: parallel loops of C are written for -fopenmp */
@@ -603,8 +604,8 @@ typedef struct PleatWriteOptions {
 } PleatWriteOptions;
 
 /* Compiles a model or the tensor programs of a file, and writes what the ending of `path` says:
- * .so, .o, .s, .ll, .c with its header, or .py for TVMScript. Returns a status. `options` may be
- * NULL. */
+ * .so, .o, .s, .ll, .c with its header, .cl, .cu or .ptx for a device, for which it then plans, or
+ * .py for TVMScript. Returns a status. `options` may be NULL. */
 int pleat_write(const PleatRequest *request, const PleatWriteOptions *options, const char *path,
                 PleatMessages **messages);
 

@@ -632,7 +632,8 @@ class Model(_Runner):
     def write(self, path, **how):
         """Writes this model as code; see pleat.write."""
         model, options = self._again()
-        write(model, path, **how, **options)
+        given = {name: how.pop(name) for name in _WRITING if name in how}
+        return _write(model, path, given, {**options, **how})
 
     def export_library(self, path, *, workspace_dir=None):
         """Writes a model of a graph of an IRModule for load_module; see pleat.relax.Executable."""
@@ -828,16 +829,23 @@ def write(model, path, *, target=None, weights=None, openmp=False, lowered=False
     lowered: TVMScript as the code generators read it, not as scheduled
     annotate: .py, .ll and .s have the logical accesses that flat ones came from, as .c has always
     The other options are those of Model. Returns the list of warnings."""
-    if os.fspath(path).endswith(".ptx") or target == "cuda":
+    return _write(model, path, {"target": target, "weights": weights, "openmp": openmp, "lowered": lowered,
+                                "annotate": annotate}, options)
+
+
+_WRITING = ("target", "weights", "openmp", "lowered", "annotate")
+
+
+def _write(model, path, how, options):
+    """As write, where `options` may have a target too: that of the plan."""
+    if os.fspath(path).endswith(".ptx") or "cuda" in (how.get("target"), options.get("target")):
         find_nvrtc()
     request = _request_of(model, options)
-    texts = {name: ffi.new("char[]", text.encode())
-             for name, text in (("target", target), ("weights", weights)) if text is not None}
-    how = ffi.new("PleatWriteOptions *", {"size": ffi.sizeof("PleatWriteOptions"),
-                                          "openmp": openmp, "lowered": lowered,
-                                          "annotate": annotate, **texts})
+    fields = {name: ffi.new("char[]", value.encode()) if isinstance(value, str) else value
+              for name, value in how.items() if value is not None}
+    given = ffi.new("PleatWriteOptions *", {"size": ffi.sizeof("PleatWriteOptions"), **fields})
     messages = ffi.new("PleatMessages **")
-    status = _lib.pleat_write(request.struct, how, os.fsencode(path), messages)
+    status = _lib.pleat_write(request.struct, given, os.fsencode(path), messages)
     with _locating(model):
         return check_status(status, messages, request.hooks)
 

@@ -393,7 +393,7 @@ bool request_load(RequestCall *call) {
   request_progress(call, "reading", 0, 1);
   if (!call->request.no_cache) options->cache = cache_open(context);
   if (!find_machine(call, &options->machine) ||
-      !compile_use_target(context, call->request.target, options))
+      !compile_use_target(context, call->device ? call->device : call->request.target, options))
     return false;
   const PleatRequest *r = &call->request;
   if (!operators_read(context, r->operators, r->operator_count, &call->functions)) return false;

@@ -27,6 +27,7 @@ typedef struct RequestCall {
   int array_count;
   const OnnxImport *open; // set when sizes stayed open; there is then neither a graph nor a kernel
   bool may_be_open;
+  const char *device;     // that code is made for; NULL: the request's target
   bool runs_nothing;      // `cpu` may then be more than this machine has
   bool wants_program;     // the call only needs the compiled program, which the cache may have
   CompiledProgram *found; // in the cache; there is then neither a graph nor a kernel

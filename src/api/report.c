@@ -154,13 +154,36 @@ static bool read_options(const WriteCall *call, EmitOptions *emit) {
   return emit_check(call->call.context, EMIT_PROGRAM, emit, call->path);
 }
 
+static const TargetRow *device_of(const TargetRow *row) {
+  return row && target_is_device(row) ? row : NULL;
+}
+
+// A file for a device has a plan for it: for the one that the call names, or the request, or whose
+// files end so.
+static const char *device_of_file(const WriteCall *call, const EmitOptions *emit) {
+  const char *asked = call->call.request.target;
+  const TargetRow *row = device_of(emit->target ? target_find(emit->target)
+                                   : asked      ? target_find(asked)
+                                                : NULL);
+  if (!row && !emit->target) row = device_of(target_for_file(call->path));
+  return row ? row->name : NULL;
+}
+
+static bool use_device(WriteCall *call, EmitOptions *emit) {
+  const char *device = device_of_file(call, emit);
+  call->call.device = device;
+  if (!device || text_ends_with(call->path, ".py")) return true;
+  emit->target = device;
+  return emit_check(call->call.context, EMIT_PROGRAM, emit, call->path);
+}
+
 static void write_files(void *arg) {
   WriteCall *call = arg;
   RequestCall *request = &call->call;
   Context *context = request->context;
   EmitOptions emit;
   request->all_kernels = request->runs_nothing = true;
-  if (!request_begin(request) || !read_options(call, &emit) ||
+  if (!request_begin(request) || !read_options(call, &emit) || !use_device(call, &emit) ||
       !file_can_write(context, call->path) || !request_load(request))
     return;
   if (!request->graph) {

@@ -153,3 +153,14 @@ def test_a_signal_removes_temporary_files(tmp_path, name):
     assert done.returncode == -number
     assert contents(folder) == {"matmul.so": b"old"}
     assert not list(temporary.iterdir())
+
+
+def test_a_file_for_a_device_has_its_plan(tmp_path):
+    """A program that was built for the processor is planned for the device whose file it is written to."""
+    package = pytest.importorskip("pleat")
+    model = package.Model(str(MATMUL), cache=False, quick=True)
+    model.write(tmp_path / "a.cl")
+    pleat("compile", MATMUL, "-o", tmp_path / "b.cl")
+    assert (tmp_path / "a.cl").read_text() == (tmp_path / "b.cl").read_text()
+    with pytest.raises(package.PleatError, match="opencl: this target does not write files like .*a.so"):
+        model.write(tmp_path / "a.so", target="opencl")

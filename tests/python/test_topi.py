@@ -36,6 +36,11 @@ def convolved(x, w, stride, pad, dilation, groups=1):
     return np.concatenate(split, 1)
 
 
+def blocks(x, size):
+    """Axis 1 in blocks, the last axis."""
+    return np.moveaxis(x.reshape(x.shape[0], -1, size, *x.shape[2:]), 2, -1).copy()
+
+
 def in_parts(x, counts, reduce):
     """The parts of the last axes, each of which is reduced to one number."""
     for axis, count in zip(range(-len(counts), 0), counts):
@@ -147,6 +152,9 @@ CASES = {
     "conv2d_nhwc": (lambda t, x, w: t.nn.conv2d_nhwc(x, w, 2, 1, 1, "float32"),
                     [Z.transpose(0, 2, 3, 1).copy(), W.transpose(2, 3, 1, 0).copy()],
                     lambda x, w: convolved(Z, W, 2, 1, 1).transpose(0, 2, 3, 1)),
+    "conv2d_NCHWc": (lambda t, x, w: t.nn.conv2d_NCHWc(x, w, (2, 2), (1, 1), (1, 1), "NCHW3c", "NCHW2c", "float32"),
+                     [blocks(Z, 3), blocks(blocks(W, 3).transpose(1, 0, 2, 3, 4), 2).transpose(1, 0, 2, 3, 4, 5)],
+                     lambda x, w: blocks(convolved(Z, W, 2, 1, 1), 2)),
     "group_conv2d": (lambda t, x, w: t.nn.group_conv2d_nchw(x, w, 1, 1, 1, 2),
                      [floats(1, 6, 5, 5), floats(4, 3, 3, 3)], lambda x, w: convolved(x, w, 1, 1, 1, 2)),
     "depthwise": (lambda t, x, w: t.nn.depthwise_conv2d_nchw(x, w, 2, 1, 1), [Z, P],

@@ -227,6 +227,29 @@ def group_conv2d_nchw(Input, Filter, stride, padding, dilation, groups, out_dtyp
     return conv(Input, Filter, stride, padding, dilation, groups, "NCHW", "", out_dtype)
 
 
+def conv2d_NCHWc(data, kernel, stride, padding, dilation, layout=None, out_layout=None,  # noqa: N802
+                 out_dtype="float32"):
+    """The convolution of data in NCHWc with a kernel in OIHWio: channels in blocks, which are the last axes, of any
+    size each. The layouts are those of the shapes, so their names say nothing more."""
+    batch, blocks, *extents, block = data.shape
+    out_blocks, in_blocks, *taps, in_block, out_block = kernel.shape
+    if data.ndim != 5 or kernel.ndim != 6 or [blocks, block] != [in_blocks, in_block]:
+        raise ValueError(f"data of the shape {list(data.shape)} and a kernel of the shape {list(kernel.shape)} have "
+                         "not the same blocks of channels")
+    stride, dilation = pair(stride), pair(dilation)
+    before, after = get_pad_tuple(padding, [(t - 1) * d + 1 for t, d in zip(taps, dilation)])
+    padded = pad(data, [0, 0, *before, 0], [0, 0, *after, 0], name="data_pad")
+    sizes = _windows(extents, taps, stride, before, after, dilation)
+    outer, inner = te.reduce_axis((0, blocks), "ic_outer"), te.reduce_axis((0, block), "ic_inner")
+    kh, kw = te.reduce_axis((0, taps[0]), "kh"), te.reduce_axis((0, taps[1]), "kw")
+
+    def element(n, o, h, w, c):
+        value = padded(n, outer, _scaled(h, stride[0], kh, dilation[0]), _scaled(w, stride[1], kw, dilation[1]), inner)
+        return te.sum(_as(value, out_dtype) * _as(kernel(o, outer, kh, kw, inner, c), out_dtype),
+                      axis=[outer, kh, kw, inner])
+    return te.compute((batch, out_blocks, *sizes, out_block), element, name="conv2d_NCHWc", tag="conv2d_NCHWc")
+
+
 def conv3d(data, kernel, strides=1, padding=0, dilation=1, groups=1, data_layout="NCDHW", kernel_layout="",
            out_dtype=None):
     """See conv."""
