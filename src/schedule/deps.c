@@ -508,6 +508,24 @@ static bool reduces_whole(const Chain *chain, const Storage *storage, const bool
          reduction_starts_first(chain, block, used);
 }
 
+// True when the predicates of all blocks below the loop hold in its first iteration alone.
+static bool runs_in_one_iteration(Schedule *schedule, const Path *path, int depth) {
+  const Stmt *loop = path->items[depth];
+  StmtArray blocks = {0};
+  blocks_innermost(&schedule->context->arena, loop->as.loop.body, &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    Path below;
+    if (block->init || expr_reads_memory(block->predicate) || expr_is_true(block->predicate) ||
+        !path_to_stmt(schedule, blocks.items[i], &below))
+      return false;
+    Analyzer *analyzer = path_analyzer(schedule, &below, below.count - 1);
+    analyzer_assume(analyzer, block->predicate);
+    if (!analyzer_prove_equal(analyzer, loop->as.loop.var, loop->as.loop.min)) return false;
+  }
+  return blocks.count > 0;
+}
+
 bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,
                        const char **why) {
   int64_t trips = loop_const_extent(path->items[depth]);
@@ -516,6 +534,7 @@ bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned
     *why = "there are statements outside of blocks below it";
     return false;
   }
+  if (runs_in_one_iteration(schedule, path, depth)) return true;
   Chain chain = chain_make(schedule, path, depth, depth);
   StorageArray all = {0};
   by_storage(schedule->context, &chain.accesses, &all);

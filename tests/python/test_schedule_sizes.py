@@ -222,3 +222,20 @@ def test_parts_of_loops_of_sizes(rows, columns):
         d = np.full_like(a, 77)
         built(a, d)
         assert np.array_equal(d, (a + 1) * 2)
+
+
+@T.prim_func
+def steps_of_one(S: T.Buffer((5, 1), "int64"), X: T.Buffer((5, 1), "int64")):
+    for t, i in T.grid(4, 1):
+        with T.block("S"):
+            vt, vi = T.axis.opaque(4, t), T.axis.spatial(1, i)
+            S[vt + 1, vi] = S[vt, vi] * T.int64(2) + X[vt, vi]
+
+
+def test_a_loop_of_which_one_iteration_runs():
+    """Iterations beyond an extent of 1 do nothing, so the loop may be parallel."""
+    sch = tir.Schedule(steps_of_one)
+    sch.parallel(sch.split(sch.get_loops("S")[1], [None, 4])[1])
+    s, x = np.zeros((5, 1), "int64"), np.arange(5).reshape(5, 1)
+    pleat.build(sch.mod, cache=False, quick=True)(s, x)
+    assert s[:, 0].tolist() == [0, 0, 1, 4, 11]
