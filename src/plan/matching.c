@@ -28,7 +28,7 @@ static uint64_t relation_hash(const ReadRelation *r) {
   return hash_extents(hash, r->read_shape, r->read_rank);
 }
 
-static PlanRelation *shared_relation(Planner *p, const ReadRelation *relation) {
+static PlanRelation *shared_relation(const Planner *p, const ReadRelation *relation) {
   Context *context = p->context;
   uint64_t key = relation_hash(relation);
   PlanRelation *first = map_get(p->shared_relations, key), *found = first;
@@ -214,6 +214,27 @@ bool planner_walks_alike(const Planner *p, const Stage *stage, int read, int num
   return a && b && walk_equal(a, b);
 }
 
+// The cycles of loading the elements of each piece of the stage's output that is a load of the
+// tensor; PLAN_NEVER where it is not known how a piece loads them.
+static double pieces_apart(const Planner *p, const Stage *stage, const StageTensor *tensor,
+                           const Layout *from, const Layout *to) {
+  const StagePieces *pieces = p->pieces[stage->index];
+  double cycles = pieces ? 0 : PLAN_NEVER;
+  for (int i = 0; pieces && i < pieces->count && cycles < PLAN_NEVER; i++) {
+    const StagePiece *piece = &pieces->items[i];
+    double elements = 1;
+    if (piece->computes || (piece->tensor && !piece->relation)) return PLAN_NEVER;
+    if (piece->tensor != tensor) continue;
+    PlanRelation *r = shared_relation(p, piece->relation);
+    for (int a = 0; a < r->relation.rank; a++) elements *= (double)r->relation.box[a];
+    cycles +=
+        planner_apart_cost(p, walk_once(p, &r->read_walks, relation_read_walk, &r->relation, from),
+                           walk_once(p, &r->write_walks, relation_write_walk, &r->relation, to),
+                           elements, dtype_bytes(tensor->buffer->type), true);
+  }
+  return cycles;
+}
+
 double planner_permute_cost(const Planner *p, const Stage *stage, int read, int number,
                             int output) {
   PlanRelation *r = planner_relation(p, stage, read);
@@ -223,6 +244,9 @@ double planner_permute_cost(const Planner *p, const Stage *stage, int read, int 
   bool tiles = !stage->member_count;
   int64_t element = dtype_bytes(tensor->buffer->type);
   double elements = to->bytes / dtype_bytes(stage->output->buffer->type);
+  double apart = r && !r->relation.loose ? PLAN_NEVER
+                                         : pieces_apart(p, stage, tensor, from->layout, to->layout);
+  if (apart < PLAN_NEVER) return apart;
   if (!r) return planner_apart_cost(p, NULL, NULL, elements, element, tiles);
   if (r->relation.same)
     return planner_apart_cost(p, from->walk, to->walk, elements, element, tiles);

@@ -275,6 +275,8 @@ static bool add_piece(LoadFinder *s, const Stage *stage, Expr *value, const Load
     piece->low[a] = box->low[a];
     piece->box[a] = box->high[a] - box->low[a];
   }
+  for (int i = 0; i < stage->reads.count && !piece->tensor; i++)
+    piece->computes |= expr_reads(value, ((const StageTensor *)stage->reads.items[i])->buffer) > 0;
   if (!piece->tensor) return true;
   s->indices = NULL;
   memset(s->uses, 0, sizeof s->uses);

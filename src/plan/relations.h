@@ -34,6 +34,7 @@ typedef struct StagePiece {
   Expr *value;               // over the axes of the stage
   const StageTensor *tensor; // when the value is one load of this tensor; NULL: it is none
   ReadRelation *relation;    // of the load; NULL: there is none
+  bool computes;             // the value is no load, and reads tensors
   int64_t low[TE_MAX_RANK], box[TE_MAX_RANK]; // the first index of the box, and its extents
   // Set by planner_find_pieces: whether the tensor may be written in place; the stage that computes
   // the piece by itself, and the relation of its output.
