@@ -315,12 +315,55 @@ static bool is_read_beside(const Stage *stage, const StageTensor *tensor) {
   return false;
 }
 
+static bool note_load(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |= e->op == EXPR_LOAD;
+  return true;
+}
+
+// Does the view divide its axis, so that one index of a reader becomes several?
+static bool divides_axis(const Stage *view, int axis) {
+  const Expr *load = view->te->value;
+  for (int d = 0; d < load->count; d++)
+    if (expr_searches(load->args[d]) && expr_uses(load->args[d], view->te->axes[axis].var))
+      return true;
+  return false;
+}
+
+typedef struct IndexLoads {
+  const Stage *view;
+  bool found; // an index that the view divides is loaded
+} IndexLoads;
+
+static bool find_index_load(Visitor *visitor, Expr *e) {
+  IndexLoads *loads = visitor->env;
+  bool found = false;
+  Visitor inner = {.env = &found, .enter_expr = note_load};
+  if (e->op != EXPR_LOAD || e->as.buffer != loads->view->te->output) return true;
+  for (int i = 0; i < e->count && !found; i++) {
+    visit_expr(&inner, e->args[i]);
+    found &= divides_axis(loads->view, i);
+  }
+  loads->found |= found;
+  return true;
+}
+
+// Does a reader take elements of the view at indices that it loads and that the view divides? It
+// has no relation to the layouts of the tensor that the view reads.
+static bool is_read_by_data(const Stage *view) {
+  IndexLoads loads = {view};
+  Visitor visitor = {.env = &loads, .enter_expr = find_index_load};
+  for (int i = 0; i < view->output->users.count && stage_is_view(view); i++)
+    visit_expr(&visitor, ((const Stage *)view->output->users.items[i])->te->value);
+  return loads.found;
+}
+
 // Does the stage compute something that takes time at each run, and that another plan may store? A
 // copy of what is only reordered is one of the layout rewrites that each plan may have, but each
 // stage reads a tensor in one layout.
 static bool is_work(Context *context, const Stage *stage) {
   const StageTensor *tensor = stage->reads.items[0];
-  return !tensor->data && (!stage_is_reordering(context, stage) || is_read_beside(stage, tensor));
+  return !tensor->data && (!stage_is_reordering(context, stage) || is_read_beside(stage, tensor) ||
+                           is_read_by_data(stage));
 }
 
 // Does a reader get more axes? Its loops then differ from those with which it reads a copy.

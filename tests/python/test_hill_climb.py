@@ -129,7 +129,7 @@ def test_convolutions_with_one_filter():
 # result made of stored ones, whose readers kept another result from being fused, two layouts that are
 # walked alike because the blocks of one are padded, a view that nothing reads any more, a group that
 # ends before its last members, rows that repeat one element, two axes that end rows, a tensor of which
-# each part of another one is a view.
+# each part of another one is a view, and one whose elements are taken by data.
 @pytest.mark.parametrize("seed, option, text", [
     (2, "desired_layouts", "node0:output0=abc"),
     (8, "desired_layouts", "node5:output0=acb node3:output0=acb"),
@@ -168,7 +168,8 @@ def test_convolutions_with_one_filter():
     (80140, "desired_layouts", "node8:output0=abc"),
     (83093, "desired_layouts", "node0:input0=aBcd16b"),
     (83142, "desired_layouts", "node0:output0=dabc"),
-    (84616, "desired_layouts", "node3:output0=dacb"), (90097, "keep_layouts", "v10")])
+    (84616, "desired_layouts", "node3:output0=dacb"), (90097, "keep_layouts", "v10"),
+    (90286, "desired_layouts", "node0:output0=dabc")])
 def test_requests_on_random_graphs(seed, option, text):
     model = hill_climb.named(random_onnx.random_model(seed)).SerializeToString()
     asked = hill_climb.cost_of(model, [(option, one) for one in text.split()])
