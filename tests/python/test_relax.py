@@ -162,6 +162,27 @@ def test_types_of_constants_without_one():
         assert np.array_equal(result, np.array(value).astype(dtype))
 
 
+def test_constants_do_not_wrap():
+    for value, dtype in (([2**31], None), (np.arange(3) - 2**40, None), (128, "int8"), (np.int64(-1), "uint8")):
+        with pytest.raises(ValueError, match="does not fit"):
+            relax.const(value, dtype)
+    assert relax.const(np.arange(3) + 2**40, "int64").data[2] == 2**40 + 2
+    assert str(relax.const([-2**31])) == "R.const([(-2147483648)])"
+
+
+def test_floats_of_numpy_in_a_script():
+    half = np.float64(0.5)
+
+    @R.function
+    def main(x: R.Tensor((2,), "float32")):
+        return R.add(R.multiply(x, R.const(half)), R.const(np.ones(2).sum()))
+
+    assert 'R.const(0.5)' in main.script() or 'R.const(0.5, "float32")' in main.script()
+    sch = tir.Schedule(te.create_prim_func([A := te.placeholder((4,)), te.compute((4,), lambda i: A[i] * half)]))
+    sch.annotate("compute", "share", half)
+    assert "ann_val=0.5" in str(sch.trace) and '"share": 0.5' in sch.mod.script()
+
+
 def test_index_maps_that_are_captured():
     def blocks(i, j):
         return j, i // 4, i % 4

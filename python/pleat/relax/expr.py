@@ -156,12 +156,14 @@ class Tuple(Bindable):
 
 def const(value, dtype=None):
     """A constant: a number, a list or an array. Without dtype, numbers and lists have the type that R.const
-    gives them, and arrays their own, but float32 for float64 and int32 for int64, as in TVM"""
+    gives them, and arrays their own, but float32 for float64 and int32 for int64, as in TVM. ValueError where an
+    integer does not fit that type"""
     own = str(getattr(value, "dtype", "")) or None
     dtype = dtype or {"float64": "float32", "int64": "int32"}.get(own, own)
+    from pleat.relax.nodes import check_range, constant
+    check_range(value, dtype)
     if hasattr(value, "astype") and own != str(dtype):
         value = value.astype(dtype)
-    from pleat.relax.nodes import constant
     return constant(value, dtype)
 
 

@@ -381,6 +381,16 @@ class _Reader:
             return self.value(keyword.value)
 
 
+def check_range(value, dtype):
+    """Refuses integers that a narrower type does not hold, which astype would change."""
+    numbers, stated = np.asarray(value), str(dtype or "int32")
+    if numbers.dtype.kind not in "iuO" or not numbers.size or not stated.lstrip("u").startswith("int"):
+        return
+    for number in (numbers.min(), numbers.max()):
+        if stated in np.sctypeDict and not np.iinfo(stated).min <= number <= np.iinfo(stated).max:
+            raise ValueError(f"relax.const: {number} does not fit {stated}: state a wider dtype, such as \"int64\"")
+
+
 def constant(value, dtype):
     """The constant that R.const(value, dtype) gives."""
     if np.size(value) > MOST_PRINTED:

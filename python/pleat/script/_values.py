@@ -181,7 +181,7 @@ class MacroUse:
 def _float_text(value):
     if math.isnan(value):
         return "(1e999 - 1e999)"
-    return repr(value) if math.isfinite(value) else ("1e999" if value > 0 else "(-1e999)")
+    return repr(float(value)) if math.isfinite(value) else ("1e999" if value > 0 else "(-1e999)")
 
 
 def free_name(hint, is_taken):

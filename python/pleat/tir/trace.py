@@ -200,7 +200,7 @@ def _plain(value):
 
 
 def _float_text(value):
-    return repr(value) if math.isfinite(value) else f'float("{value}")'
+    return repr(float(value)) if math.isfinite(value) else f'float("{value}")'
 
 
 def _map_text(index_map):
