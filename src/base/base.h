@@ -225,6 +225,7 @@ typedef struct SourceFile {
   const char *text; // may be NULL (binary input)
   size_t size;
   int lines_before; // of the file, where `text` is a part of it
+  Str module;       // of several in the file, the one to read, "" the functions outside; or NULL
 } SourceFile;
 
 // A range of bytes of a file; `file` NULL means "no position". For models, `node` is the name that

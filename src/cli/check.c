@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "graph/stages.h"
 #include "report/report.h"
+#include "script/script.h"
 
 static const Option options[] = {INPUT_SHAPE_OPTION, KNOWN_INPUT_OPTION};
 
@@ -50,17 +51,34 @@ static void check_program(Checked *c, const Module *module, PrimFunc *func) {
   if (c->banks) report_banks(c->cli->context, func, c->banks);
 }
 
-static bool load(Checked *c) {
-  if (model_is_script(c->path)) {
-    Module *module = script_load(c->cli, c->path);
-    if (!module || !check_sizes(c, module)) return false;
-    for (int i = 0; i < module->funcs.count; i++)
-      if (module->funcs.items[i].prim) check_program(c, module, module->funcs.items[i].prim);
-    for (int i = 0; i < module->funcs.count; i++)
-      if (module->funcs.items[i].graph && !check_graph(c, module->funcs.items[i].graph))
-        return false;
-    return true;
+static bool check_module(Checked *c, const Module *module) {
+  if (!module || !check_sizes(c, module)) return false;
+  for (int i = 0; i < module->funcs.count; i++)
+    if (module->funcs.items[i].prim) check_program(c, module, module->funcs.items[i].prim);
+  for (int i = 0; i < module->funcs.count; i++)
+    if (module->funcs.items[i].graph && !check_graph(c, module->funcs.items[i].graph)) return false;
+  return true;
+}
+
+// Checks the module that the path names, and otherwise each module of the file.
+static bool check_script(Checked *c) {
+  Context *context = c->cli->context;
+  SourceFile *file = script_read(c->cli, c->path);
+  const Str *names;
+  int count = file && !file->module ? script_module_names(context, file, &names) : 0;
+  if (!file || context->error_count) return false;
+  if (count < 2) return check_module(c, script_parse(context, file));
+  bool fits = true;
+  for (int i = 0; i < count; i++) {
+    SourceFile *part = source_file_new(context, file->name, file->text, file->size);
+    part->module = names[i];
+    fits = check_module(c, script_parse(context, part)) && fits;
   }
+  return fits;
+}
+
+static bool load(Checked *c) {
+  if (model_is_script(c->path)) return check_script(c);
   return model_read(c->cli, c->path, c->options, c->assumed_size, &c->model);
 }
 

@@ -28,6 +28,9 @@ typedef struct Formatted {
 static bool format_one(Cli *cli, const FmtOptions *o, const char *path, Formatted *out) {
   SourceFile *file = script_read(cli, path);
   if (!file) return false;
+  if (file->module)
+    return diag_error_as(cli->context, DIAG_OPTION, (SourcePos){0},
+                         "%s: fmt formats whole files, without the name of a module", path);
   *out = (Formatted){path, text_new(&cli->context->arena), false};
   DiagCode code = diag_code_set(cli->context, DIAG_SYNTAX);
   bool done = script_format(cli->context, file,

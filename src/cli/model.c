@@ -31,12 +31,21 @@ const StringList *model_sizes(Cli *cli, const ModelOptions *options) {
   return sizes;
 }
 
+// The name of one of several modules in a path such as kernels.py:Module; NULL where it has none.
+static const char *module_in(const char *path) {
+  const char *colon = strrchr(path, ':');
+  bool has_name = colon && colon - path > 3 && !strncmp(colon - 3, ".py", 3);
+  return has_name ? colon + 1 : NULL;
+}
+
 bool model_is_script(const char *path) {
-  return strcmp(path, "-") == 0 || text_ends_with(path, ".py");
+  return strcmp(path, "-") == 0 || text_ends_with(path, ".py") || module_in(path);
 }
 
 SourceFile *script_read(Cli *cli, const char *path) {
   Context *context = cli->context;
+  const char *module = module_in(path);
+  if (module) path = str_intern_n(context, path, (size_t)(module - path - 1));
   size_t size;
   char *text = file_read(context, &context->arena, path, &size);
   const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
@@ -46,7 +55,9 @@ SourceFile *script_read(Cli *cli, const char *path) {
                "check, inspect, plan, run, verify, compile and bench take models, as files");
     return NULL;
   }
-  return text ? source_file_new(context, name, text, size) : NULL;
+  SourceFile *file = text ? source_file_new(context, name, text, size) : NULL;
+  if (file && module) file->module = str_intern(context, module);
+  return file;
 }
 
 Module *script_load(Cli *cli, const char *path) {

@@ -211,9 +211,9 @@ static void take_class(Parser *parser, const PyNode *node) {
   }
   if (parser->class_name) {
     REPORT(parser, node,
-           "there are two modules in this file, '%s' and '%s'\nput each in a file of its own, or "
-           "run the file by Python, where each class is an IRModule",
-           parser->class_name, node->text);
+           "there are two modules in this file, '%s' and '%s'\nname one for the command, as in "
+           "FILE.py:%s, or run the file by Python, where each class is an IRModule",
+           parser->class_name, node->text, node->text);
     return;
   }
   parser->class_name = node->text;
@@ -257,10 +257,34 @@ static void take_file(Parser *parser, PyNode *suite) {
   take_items(parser, suite, PY_IMPORT);
   parser_name_dialects(parser, suite);
   take_items(parser, suite, PY_ASSIGN);
+  Str module = suite->pos.file->module;
   for (int i = 0; i < suite->count; i++)
-    if (suite->items[i]->kind == PY_CLASS) take_class(parser, suite->items[i]);
-  take_functions(parser, suite);
+    if (suite->items[i]->kind == PY_CLASS && (!module || module == suite->items[i]->text))
+      take_class(parser, suite->items[i]);
+  if (!module || !*module) take_functions(parser, suite);
   check_calls(parser);
+}
+
+int script_module_names(Context *context, const SourceFile *file, const Str **names) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  PyNode *suite = py_parse_file(context, &context->scratch, file, PY_DEFINITIONS);
+  Parser parser;
+  parser_init(&parser, context);
+  Array(Str) list = {0};
+  bool has_functions = false;
+  if (suite) take_items(&parser, suite, PY_IMPORT);
+  for (int i = 0; suite && i < suite->count; i++) {
+    const PyNode *node = suite->items[i];
+    if (node->kind == PY_CLASS && is_decorated(&parser, node, DIALECT_MODULE, "ir_module"))
+      array_push(&context->arena, &list, node->text);
+    has_functions |=
+        node->kind == PY_DEF && (is_decorated(&parser, node, DIALECT_TIR, "prim_func") ||
+                                 is_decorated(&parser, node, DIALECT_GRAPH, "function"));
+  }
+  arena_reset(&context->scratch, mark);
+  if (has_functions && list.count > 1) array_push(&context->arena, &list, str_intern(context, ""));
+  *names = list.items;
+  return list.count;
 }
 
 // Restores the functions' order in the file, since tensor programs were read first.
@@ -287,6 +311,15 @@ static void sort_messages(Context *context, int first) {
     }
 }
 
+static void report_empty(Context *context, const SourceFile *file) {
+  SourcePos pos = {file, 0, 0, NULL};
+  if (file->module && *file->module)
+    diag_error(context, pos, "there is no class %s marked @I.ir_module in this file", file->module);
+  else
+    diag_error(context, pos,
+               "there is no function marked @T.prim_func or @R.function in this file");
+}
+
 Module *script_parse(Context *context, const SourceFile *file) {
   return script_parse_captured(context, file, NULL);
 }
@@ -304,8 +337,7 @@ Module *script_parse_captured(Context *context, const SourceFile *file,
   Module *module = parser.module;
   restore_order(module);
   if (errors == context->error_count && !module->funcs.count && !parser.class_name)
-    diag_error(context, (SourcePos){file, 0, 0, NULL},
-               "there is no function marked @T.prim_func or @R.function in this file");
+    report_empty(context, file);
   arena_reset(&context->scratch, mark);
   sort_messages(context, first);
   diag_code_set(context, code);

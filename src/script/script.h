@@ -72,6 +72,11 @@ Module *script_parse_captured(Context *context, const SourceFile *file,
 // file imports. All mistakes in the file are reported; NULL when there are any.
 Module *script_parse(Context *context, const SourceFile *file);
 
+// The names of the classes marked @I.ir_module in a file, any of which SourceFile.module may be.
+// The last one is "" where there are several, and marked functions outside of them. 0 after
+// reporting a text that cannot be read.
+int script_module_names(Context *context, const SourceFile *file, const Str **names);
+
 // True for keywords of Python and for names that the reader gives a meaning, such as T.
 bool script_is_reserved(const char *name);
 
