@@ -98,13 +98,20 @@ static void fix_access(InterpAccess *access, const Buffer *buffer, Expr *const *
   for (int i = 0; i < access->rank; i++) access->is_scalar &= access->indices[i]->lanes == 1;
 }
 
+Expr **resolve_strides(Resolver *resolver, const Buffer *buffer) {
+  Expr **strides = map_find(&resolver->strides, buffer);
+  if (strides) return strides;
+  strides = arena_array(resolver->arena, Expr *, buffer->rank);
+  buffer_stride_exprs(resolver->machine->context, buffer, strides);
+  return strides;
+}
+
 InterpAccess *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices, int rank) {
   InterpAccess *access = arena_new(resolver->arena, InterpAccess);
   if (rank != buffer->rank)
     machine_fail(resolver->machine, "%s has %d axes, the access %d", buffer->name, buffer->rank,
                  rank);
-  Expr **strides = arena_array(resolver->arena, Expr *, rank);
-  buffer_stride_exprs(resolver->machine->context, buffer, strides);
+  Expr **strides = resolve_strides(resolver, buffer);
   access->buffer = buffer;
   void *view = map_find(&resolver->views, buffer);
   access->data = view ? (int)(intptr_t)view - 1 : slot_of(resolver, buffer->data);
@@ -439,6 +446,7 @@ InterpProgram *program_resolve(Machine *machine, const PrimFunc *func) {
   map_put(&machine->programs, func, program);
   Resolver resolver = {machine,
                        machine->arena,
+                       map_new(machine->arena),
                        map_new(machine->arena),
                        map_new(machine->arena),
                        map_new(machine->arena),

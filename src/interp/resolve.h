@@ -24,6 +24,7 @@ typedef struct Resolver {
   Map slots;     // variable to its slot + 1
   Map constants; // Expr* to InterpNode*
   Map views;     // Buffer* of a view with its source's data variable, to its own slot + 1
+  Map strides;   // Buffer* of a view that states no strides → those of its source's axes (Expr **)
   Array(Constant) image;
   int frame_size;
   const PrimFunc *func; // which is resolved
@@ -43,6 +44,8 @@ int slot_of(Resolver *resolver, const Expr *var); // fails when the variable is 
 bool slot_is_bound(Resolver *resolver, const Expr *var);
 InterpNode *resolve_expr(Resolver *resolver, const Expr *e);
 InterpNode **resolve_list(Resolver *resolver, Expr *const *exprs, int count);
+// The strides of the buffer: where a view states none, those of the elements that it is a view of.
+Expr **resolve_strides(Resolver *resolver, const Buffer *buffer);
 InterpAccess *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices, int rank);
 InterpStep *resolve_stmt(Resolver *resolver, const Stmt *s);
 

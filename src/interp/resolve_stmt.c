@@ -250,6 +250,9 @@ static void resolve_match(Resolver *resolver, const MatchBuffer *match, BoundMat
   } else {
     bound->data = slot_bind(resolver, view->data);
   }
+  if (!view->strides && view->rank <= source->buffer->rank)
+    map_put(&resolver->strides, view,
+            resolve_strides(resolver, source->buffer) + (source->buffer->rank - view->rank));
   bound->shape_slots = arena_array(resolver->arena, int, view->rank);
   bound->stride_slots = arena_array(resolver->arena, int, view->rank);
   for (int i = 0; i < view->rank; i++) {
