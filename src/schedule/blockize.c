@@ -416,11 +416,24 @@ static bool check_init(const Blockize *b) {
                          block->name);
 }
 
+// True when points within the new block that are not of the same reduction write different
+// elements: the init of one would else run again after updates by another.
+static bool reduces_apart(const Blockize *b) {
+  const Block *block = b->block;
+  bool *varying = arena_array(&b->schedule->context->arena, bool, block->var_count + 1);
+  for (int i = 0; i < block->var_count; i++) varying[i] = b->vars[i].has_inner;
+  return !block->init || block_writes_apart(b->schedule, block, varying) ||
+         schedule_refuse(b->schedule, pos_of(b),
+                         "different points of block '%s' may write the same element, which is set "
+                         "anew by its init",
+                         block->name);
+}
+
 static bool blockize_loop(Schedule *schedule, LoopRef loop, bool keep_units, BlockRef *out) {
   Context *context = schedule->context;
   Blockize b;
   if (!blockize_begin(schedule, loop, keep_units, &b) || !check_loops(&b) || !check_init(&b) ||
-      !divide_variables(&b))
+      !divide_variables(&b) || !reduces_apart(&b))
     return false;
   *out = schedule_unique_name(schedule, arena_printf(&context->arena, "%s_o", b.block->name));
   schedule_set_body(schedule, path_replace(context, &b.path, b.depth, outer_block(&b, *out)));

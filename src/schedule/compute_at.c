@@ -225,6 +225,8 @@ static bool is_whole_computation(Move *move, const StmtArray *blocks) {
     return move_refuse(move, "its init is a block of its own; move it before decompose_reduction");
   if (block_init_is_partial(block))
     return move_refuse(move, "its init does not set all elements that it updates");
+  if (!move->holds_blocks && !block_writes_apart(move->schedule, block, NULL))
+    return move_refuse(move, "several points of its domain may write the same element");
   for (int i = 0; i < block->write_count; i++) {
     if (!move->holds_blocks && block_touches(block, block->writes[i].buffer, false))
       return move_refuse(move, "it reads what it writes");
@@ -847,6 +849,41 @@ static bool has_other_values(Move *move, const StmtArray *blocks, const Buffer *
   return false;
 }
 
+static bool region_uses(const Region *region, const Expr *var) {
+  bool uses = false;
+  for (int d = 0; d < region->buffer->rank; d++)
+    uses |= expr_uses(region->min[d], var) || expr_uses(region->extent[d], var);
+  return uses;
+}
+
+// True when the iterations of a loop, which is not around the block yet, write different elements
+// of the region, and each of them would run the same points of the block.
+static bool repeats_points(const Move *move, const Stmt *loop, const Region *written) {
+  const Expr *var = loop->as.loop.var;
+  if (!region_uses(written, var) || loop_const_extent(loop) == 1) return false;
+  for (int v = 0; v < move->moved->var_count; v++) {
+    const Window *w = &move->windows[v];
+    if (!w->whole && (expr_uses(w->min, var) || expr_uses(w->extent, var))) return false;
+  }
+  return true;
+}
+
+// Refuses when early iterations would read what later ones write.
+static bool runs_with_its_producers(Move *move, const RegionArray *written) {
+  const Path *loop = &move->loop, *block = &move->block;
+  for (int i = 0; i < loop->count; i++) {
+    const Stmt *s = loop->items[i];
+    bool around = i < block->count && block->items[i] == s;
+    for (int k = 0; k < written->count && !around && s->kind == STMT_FOR; k++)
+      if (repeats_points(move, s, &written->items[k]))
+        return move_refuse(move, arena_printf(&move->schedule->context->arena,
+                                              "each iteration of loop '%s' would run all of it, "
+                                              "also those before '%s' is complete",
+                                              loop_name(s), written->items[k].buffer->name));
+  }
+  return true;
+}
+
 bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Move move;
@@ -861,6 +898,7 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
       !covers_domain(&move))
     return false;
   AccessArray accesses = {0};
+  RegionArray writes = {0};
   Stmt *body = path_end(&move.loop)->as.loop.body;
   stmt_accesses_below(schedule, move.analyzer, body, &accesses);
   for (int i = 0; i < block->read_count; i++) {
@@ -879,10 +917,12 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
                                              "iterations; choose a loop outside of the reduction",
                                              block->reads[i].buffer->name));
     if (!consumer_windows(&move, &block->reads[i], &written)) return false;
+    array_push(&context->arena, &writes, written);
     elsewhere |= has_other_values(&move, &blocks, block->reads[i].buffer);
   }
   for (int i = 0; i < block->var_count; i++)
     window_settle(&move, &block->vars[i], &move.windows[i]);
+  if (!runs_with_its_producers(&move, &writes)) return false;
   if (elsewhere) move.complete = "reads values that the loop does not write";
   if (move.partial) move.complete = "reduces a part in each iteration";
   Stmt *nest = moved_nest(&move, &why);

@@ -602,21 +602,36 @@ bool path_order_is_free(Schedule *schedule, const Path *path, int top, int botto
   return true;
 }
 
-// True when different values of the block's spatial variables write different elements.
-static bool writes_apart(Schedule *schedule, const Block *block) {
-  Context *context = schedule->context;
-  const Region *write = &block->writes[0];
-  Injection q = {schedule, analyzer_new(context), write->min, write->buffer->rank};
-  block_bind_domain(q.analyzer, block);
-  q.loops = arena_array(&context->arena, VarRange, block->var_count + 1);
-  for (int i = 0; i < block->var_count; i++) {
-    const BlockVar *v = &block->vars[i];
-    if (v->kind != ITER_REDUCTION && !expr_is_int(v->extent, 1))
-      q.loops[q.loop_count++] = (VarRange){v->var, v->min, v->extent};
+// True when the boxes that these indices begin do not overlap where they begin at different ones.
+static bool boxes_stand_apart(Context *context, Analyzer *analyzer, const Region *write) {
+  for (int d = 0; d < write->buffer->rank; d++) {
+    Expr *extent = write->extent[d];
+    if (expr_is_int(extent, 1)) continue;
+    Expr *rest = expr_binary(context, EXPR_FLOOR_MOD, write->min[d], extent);
+    if (extent->op != EXPR_INT ||
+        !analyzer_prove_equal(analyzer, rest, expr_int(context, rest->type, 0)))
+      return false;
   }
-  for (int d = 0; d < write->buffer->rank; d++)
-    if (!expr_is_int(write->extent[d], 1)) return false;
-  return injection_is_proved(&q);
+  return true;
+}
+
+bool block_writes_apart(Schedule *schedule, const Block *block, const bool *varying) {
+  Context *context = schedule->context;
+  for (int k = 0; k < block->write_count; k++) {
+    const Region *write = &block->writes[k];
+    Injection q = {schedule, analyzer_new(context), write->min, write->buffer->rank};
+    block_bind_domain(q.analyzer, block);
+    q.loops = arena_array(&context->arena, VarRange, block->var_count + 1);
+    for (int i = 0; i < block->var_count; i++) {
+      const BlockVar *v = &block->vars[i];
+      if (v->kind != ITER_REDUCTION && !expr_is_int(v->extent, 1) && (!varying || varying[i]))
+        q.loops[q.loop_count++] = (VarRange){v->var, v->min, v->extent};
+    }
+    if (q.loop_count &&
+        (!boxes_stand_apart(context, q.analyzer, write) || !injection_is_proved(&q)))
+      return false;
+  }
+  return true;
 }
 
 bool path_order_survives(Schedule *schedule, const Path *path, const char **why) {
@@ -625,7 +640,7 @@ bool path_order_survives(Schedule *schedule, const Path *path, const char **why)
   if (block_is_function(block)) return true;
   *why = "its instances are not proved to be independent";
   return reduction_update(block, &update) && block->write_count == 1 &&
-         writes_apart(schedule, block);
+         block_writes_apart(schedule, block, NULL);
 }
 
 // True when the loops that are not used have one iteration.

@@ -628,6 +628,44 @@ static bool check_fused(Backward *b, ReductionUpdate *update) {
                          b->buffer->name);
 }
 
+// The box of the buffer that a block accesses within the statement that the paths of both blocks
+// share, as the outermost block there states it; false where it has none.
+static bool box_within(const Backward *b, const Path *path, int depth, Analyzer *analyzer,
+                       bool write, Region *out) {
+  AccessArray accesses = {0};
+  Stmt *body = b->schedule->func->body;
+  int at = depth;
+  while (path->items[at]->kind != STMT_BLOCK) at++;
+  stmt_accesses_within(b->schedule, analyzer, path->items[depth], body, &accesses);
+  for (int i = 0; i < accesses.count; i++) {
+    const Access *a = &accesses.items[i];
+    if (a->block != path->items[at]->as.block || a->write != write || a->buffer != b->buffer)
+      continue;
+    *out = (Region){a->buffer, a->min, a->extent};
+    return write || a->exact;
+  }
+  return false;
+}
+
+// True when the consumer runs for all that the producer writes: its loops run over its domain, or
+// over what the producer writes within the loops around both. Elsewhere it would write more.
+static bool consumer_runs_everywhere(const Backward *b, const char **why) {
+  Schedule *schedule = b->schedule;
+  Analyzer *analyzer = path_analyzer(schedule, &b->consumer, b->consumer.count - 1);
+  if (!path_bindings_check(schedule, &b->consumer, analyzer, b->block)) return true;
+  int depth = 0;
+  while (depth < b->consumer.count - 1 && depth < b->producer.count - 1 &&
+         b->consumer.items[depth] == b->producer.items[depth])
+    depth++;
+  Region read, written;
+  analyzer = path_analyzer(schedule, &b->consumer, depth);
+  *why = "its loops do not run over its domain, and are not proved to run over all elements that "
+         "its producer writes";
+  return box_within(b, &b->consumer, depth, analyzer, false, &read) &&
+         box_within(b, &b->producer, depth, analyzer, true, &written) &&
+         region_covers(analyzer, &read, &written);
+}
+
 static bool check_epilogue(Backward *b, const StmtArray *blocks, ExprOp op, const char **why) {
   Context *context = b->schedule->context;
   const Stmt *store = b->block->body;
@@ -649,7 +687,7 @@ static bool check_epilogue(Backward *b, const StmtArray *blocks, ExprOp op, cons
   b->indices = find.load->args;
   return only_writer(b->schedule, blocks, b->into, b->buffer, why) && only_reader(b, blocks, why) &&
          solve_backward(b, why) && move_predicate(b, why) && backward_in_order(b, blocks, why) &&
-         !storage_is_opaque(b->schedule, b->buffer, why) &&
+         consumer_runs_everywhere(b, why) && !storage_is_opaque(b->schedule, b->buffer, why) &&
          is_defined_at(&b->consumer, &b->producer, why, &context->arena);
 }
 
@@ -732,44 +770,6 @@ static bool remove_between(Backward *b, Stmt *body, const Buffer *buffer) {
 static bool inline_into_reduction(Backward *b, const StmtArray *blocks) {
   const Buffer *result = b->buffer;
   return fuse_into_reduction(b, blocks) && remove_between(b, b->schedule->func->body, result);
-}
-
-// The box of the buffer that a block accesses within the statement that the paths of both blocks
-// share, as the outermost block there states it; false where it has none.
-static bool box_within(const Backward *b, const Path *path, int depth, Analyzer *analyzer,
-                       bool write, Region *out) {
-  AccessArray accesses = {0};
-  Stmt *body = b->schedule->func->body;
-  int at = depth;
-  while (path->items[at]->kind != STMT_BLOCK) at++;
-  stmt_accesses_within(b->schedule, analyzer, path->items[depth], body, &accesses);
-  for (int i = 0; i < accesses.count; i++) {
-    const Access *a = &accesses.items[i];
-    if (a->block != path->items[at]->as.block || a->write != write || a->buffer != b->buffer)
-      continue;
-    *out = (Region){a->buffer, a->min, a->extent};
-    return true;
-  }
-  return false;
-}
-
-// True when the consumer runs for all that the producer writes: its loops run over its domain, or
-// over what the producer writes within the loops around both. Elsewhere it would write more.
-static bool consumer_runs_everywhere(const Backward *b, const char **why) {
-  Schedule *schedule = b->schedule;
-  Analyzer *analyzer = path_analyzer(schedule, &b->consumer, b->consumer.count - 1);
-  if (!path_bindings_check(schedule, &b->consumer, analyzer, b->block)) return true;
-  int depth = 0;
-  while (depth < b->consumer.count - 1 && depth < b->producer.count - 1 &&
-         b->consumer.items[depth] == b->producer.items[depth])
-    depth++;
-  Region read, written;
-  analyzer = path_analyzer(schedule, &b->consumer, depth);
-  *why = "its loops do not run over its domain, and are not proved to run over all elements that "
-         "its producer writes";
-  return box_within(b, &b->consumer, depth, analyzer, false, &read) &&
-         box_within(b, &b->producer, depth, analyzer, true, &written) &&
-         region_covers(analyzer, &read, &written);
 }
 
 bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {

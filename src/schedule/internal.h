@@ -485,6 +485,9 @@ bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned
                        const char **why);
 bool path_order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
                         Stmt *const *new_order, const char **why);
+// True when different values of those of the block's spatial variables that vary (NULL: all) write
+// different elements.
+bool block_writes_apart(Schedule *schedule, const Block *block, const bool *varying);
 
 // True when the block's instances may run in any order in which each element's init stays before
 // its updates. False with *why.

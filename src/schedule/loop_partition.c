@@ -208,6 +208,12 @@ static void narrow_free(Schedule *schedule, const Path *path, BlockVar *v) {
   v->extent = expr_cast(context, v->extent->type, extent);
 }
 
+// True when the init of the block runs where the variable is at the start of its domain, which
+// narrowing may not move.
+static bool starts_init(const Block *block, const BlockVar *v) {
+  return block->init && v->kind == ITER_REDUCTION;
+}
+
 // Narrows the domains of a new block's variables to the values that its part gives them, and the
 // regions of a block without variables to what the blocks inside access, if the extent is known.
 static void narrow_domains(Schedule *schedule, BlockRef name, bool known) {
@@ -222,9 +228,10 @@ static void narrow_domains(Schedule *schedule, BlockRef name, bool known) {
     BlockVar *v = &copy->vars[i];
     int64_t low, high, min, extent;
     bool fixed = expr_as_int(v->min, &min) && expr_as_int(v->extent, &extent);
-    if (!fixed && expr_is_true(copy->predicate)) narrow_free(schedule, &path, v);
+    if (!fixed && expr_is_true(copy->predicate) && !starts_init(copy, v))
+      narrow_free(schedule, &path, v);
     if (!fixed || !analyzer_const_bounds(analyzer, v->binding, &low, &high)) continue;
-    low = MAX_OF(low, min);
+    low = starts_init(copy, v) ? min : MAX_OF(low, min);
     high = MIN_OF(high, min + extent - 1);
     if (low > high || high - low + 1 == extent) continue;
     v->min = expr_int(context, v->min->type, low);

@@ -165,6 +165,9 @@ const char *path_bindings_check(Schedule *schedule, const Path *path, Analyzer *
                                 const Block *block) {
   VarRange *ranges;
   int count = path_ranges(schedule, path, path->count - 1, &ranges);
+  for (int i = path_scope(path, path->count - 1) + 1; i < path->count - 1; i++)
+    if (path->items[i]->kind == STMT_IF || path->items[i]->kind == STMT_WHILE)
+      return "a condition around the block may leave out iterations";
   return bindings_check(analyzer, block, ranges, count);
 }
 

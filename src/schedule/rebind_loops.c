@@ -14,8 +14,13 @@ static int loop_of_binding(const Rebinding *rebinding, const BlockVar *v) {
   return -1;
 }
 
+// True when what stays as it is uses the loop: the bounds of a loop or another variable's binding.
 static bool others_use(const Rebinding *rebinding, const Expr *loop_var) {
   const Block *block = rebinding->block;
+  for (int i = 0; i < rebinding->loop_count; i++)
+    if (expr_uses(rebinding->loops[i]->as.loop.min, loop_var) ||
+        expr_uses(rebinding->loops[i]->as.loop.extent, loop_var))
+      return true;
   for (int i = 0; i < block->var_count; i++) {
     bool chosen = false;
     for (int k = 0; k < rebinding->count; k++) chosen |= rebinding->chosen[k] == i;

@@ -76,14 +76,15 @@ static bool starts_elements_once(const Decompose *d) {
   }
   Analyzer *analyzer = path_analyzer(d->schedule, &d->path, d->depth);
   Analyzer *inside = path_analyzer(d->schedule, &d->path, d->path.count - 1);
+  bool *varying = arena_array(&context->arena, bool, block->var_count + 1);
   for (int i = 0; i < block->var_count; i++) {
-    bool inner = false;
-    for (int k = 0; k < question.loop_count; k++)
-      inner |= expr_uses(block->vars[i].binding, loops[k].var);
-    if (inner && block->vars[i].kind != ITER_REDUCTION)
+    varying[i] = expr_uses_ranges(block->vars[i].binding, loops, question.loop_count);
+    if (varying[i] && block->vars[i].kind != ITER_REDUCTION)
       indices[question.count++] = analyzer_simplify(inside, block->vars[i].binding);
   }
   const char *why = iter_map_find(analyzer, &question, map);
+  if (!why && !block_writes_apart(d->schedule, block, varying))
+    why = "different values of its variables may write the same element";
   return !why || schedule_refuse(d->schedule, path_end(&d->path)->pos,
                                  "the loops below are not proved to compute each element of block "
                                  "'%s' once: %s",
@@ -188,6 +189,20 @@ static bool chooses_repetition(const Decompose *d, const Expr *condition) {
   return false;
 }
 
+// Does the condition use a loop or a variable of the reduction?
+static bool uses_reduction(const Decompose *d, const Expr *condition) {
+  for (int i = d->depth; i < d->path.count - 1; i++) {
+    const Stmt *s = d->path.items[i];
+    if (s->kind == STMT_FOR && block_binds(d->block, s->as.loop.var, true) &&
+        expr_uses(condition, s->as.loop.var))
+      return true;
+  }
+  for (int i = 0; i < d->block->var_count; i++)
+    if (d->block->vars[i].kind == ITER_REDUCTION && expr_uses(condition, d->block->vars[i].var))
+      return true;
+  return false;
+}
+
 // Puts the loops that no spatial variable of the block uses at their starts.
 static void put_starts(const Decompose *d, Map *starts) {
   for (int i = path_scope(&d->path, d->path.count - 1) + 1; i < d->path.count - 1; i++) {
@@ -195,6 +210,24 @@ static void put_starts(const Decompose *d, Map *starts) {
     if (s->kind == STMT_FOR && !block_binds(d->block, s->as.loop.var, false))
       map_put(starts, s->as.loop.var, s->as.loop.min);
   }
+}
+
+// Refuses a reduction that does not begin at the start of its domain, where its init would run.
+static bool begins_at_start(const Decompose *d) {
+  Context *context = d->schedule->context;
+  Analyzer *analyzer = path_analyzer(d->schedule, &d->path, d->path.count - 1);
+  Map starts = map_new(&context->arena);
+  put_starts(d, &starts);
+  for (int i = 0; i < d->block->var_count; i++) {
+    const BlockVar *v = &d->block->vars[i];
+    Expr *first = substitute_expr(context, v->binding, &starts);
+    if (v->kind == ITER_REDUCTION && !analyzer_prove_equal(analyzer, first, v->min))
+      return schedule_refuse(d->schedule, path_end(&d->path)->pos,
+                             "'%s' of block '%s' is not proved to begin at the start of its "
+                             "domain, where the init runs",
+                             v->var->as.var->name, d->block->name);
+  }
+  return true;
 }
 
 // Finds the condition at the start of the reduction. Parts that are false there only where no
@@ -217,8 +250,9 @@ static bool find_condition(Decompose *d) {
   for (int i = 0; i < all.count; i++) {
     Expr *one = all.items[i];
     bool late = condition_needs_first(context, d->block, one, loops.items, loops.count);
-    if (late && !chooses_repetition(d, one)) continue;
-    if (late && !analyzer_prove(analyzer, substitute_expr(context, one, &starts)))
+    bool chooses = chooses_repetition(d, one);
+    if (late && !chooses && uses_reduction(d, one)) continue;
+    if (late && chooses && !analyzer_prove(analyzer, substitute_expr(context, one, &starts)))
       return schedule_refuse(d->schedule, path_end(&d->path)->pos,
                              "a condition of block '%s' chooses among its repetitions, and is not "
                              "proved to hold in the first",
@@ -285,7 +319,7 @@ bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
     return false;
   d.block = path_end(&d.path)->as.block;
   if (!check_decompose(&d) || !starts_elements_once(&d) || !check_allocations(&d) ||
-      !alone_below(&d) || !find_condition(&d))
+      !alone_below(&d) || !begins_at_start(&d) || !find_condition(&d))
     return false;
   Str name =
       schedule_unique_name(schedule, arena_printf(&context->arena, "%s_init", d.block->name));

@@ -59,6 +59,17 @@ static bool keeps_order(const ReductionFactor *f, Stmt **loops, int count) {
   return true;
 }
 
+static bool bounds_are_fixed(Schedule *schedule, Stmt **loops, int count) {
+  for (int i = 0; i < count; i++)
+    for (int k = i + 1; k < count; k++)
+      if (expr_uses(loops[k]->as.loop.min, loops[i]->as.loop.var) ||
+          expr_uses(loops[k]->as.loop.extent, loops[i]->as.loop.var))
+        return schedule_refuse(schedule, loops[k]->pos,
+                               "the bounds of loop '%s' depend on loop '%s'", loop_name(loops[k]),
+                               loop_name(loops[i]));
+  return true;
+}
+
 static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
   Schedule *schedule = f->schedule;
   const Block *block = f->block;
@@ -96,6 +107,7 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
                              var->as.var->name);
     array_push(&context->arena, &f->inner, var);
   }
+  if (!bounds_are_fixed(schedule, loops, count)) return false;
   Analyzer *analyzer = path_analyzer(schedule, &f->path, f->path.count - 1);
   const char *why = path_bindings_check(schedule, &f->path, analyzer, block);
   if (why)

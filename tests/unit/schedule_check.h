@@ -63,7 +63,11 @@ static inline bool check_next(int64_t *index, const int64_t *shape, int rank) {
 static inline InterpTensor check_pack(void *env, Arena *arena, int param,
                                       const InterpTensor *logical) {
   const Layout *layout = check_layout(env, param);
-  if (!layout) return *logical;
+  if (!layout) { // a copy, since the first function may write what it reads
+    InterpTensor copy = *logical;
+    copy.data = arena_copy(arena, logical->data, (size_t)interp_tensor_bytes(logical));
+    return copy;
+  }
   InterpTensor out = {logical->type, layout->physical_rank, layout->physical_extents, NULL, NULL};
   int64_t places, index[12] = {0}, from = 0;
   assert_true(layout_physical_size(layout, &places));
