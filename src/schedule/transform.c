@@ -170,6 +170,15 @@ static const char *point_text(Context *context, const int64_t *point, int rank) 
   return text_string(&text);
 }
 
+// ", where n = 5" for the values of the symbols for which the answer is so.
+static const char *instance_text(Context *context, const LayoutAnswer *answer) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < answer->instance_count; i++)
+    text_printf(&text, "%s%s = %lld", i ? ", " : ", where ", answer->instance[i].symbol,
+                (long long)answer->instance[i].value);
+  return text_string(&text);
+}
+
 static bool refuse_collision(Schedule *schedule, const Stmt *at, const Buffer *buffer,
                              const Layout *layout, const LayoutAnswer *answer) {
   Context *context = schedule->context;
@@ -180,13 +189,17 @@ static bool refuse_collision(Schedule *schedule, const Stmt *at, const Buffer *b
   const char *first = point_text(context, answer->witness, answer->witness_rank);
   const char *second = point_text(context, answer->witness2, answer->witness_rank);
   int64_t *place = arena_array(&context->arena, int64_t, layout->physical_rank);
-  bool known = index_map_apply(layout->map, answer->witness, place);
+  bool known = true;
+  for (int i = 0; i < layout->physical_rank; i++)
+    known = known && layout_expr_value(layout->map->outputs[i], answer->witness, answer->instance,
+                                       answer->instance_count, &place[i]);
   return schedule_refuse(
       schedule, at->pos,
       "index map is not injective on the shape of '%s'\n%s[%s] and %s[%s] would both be "
-      "stored at [%s]",
+      "stored at [%s]%s",
       buffer->name, buffer->name, first, buffer->name, second,
-      known ? point_text(context, place, layout->physical_rank) : "?");
+      known ? point_text(context, place, layout->physical_rank) : "?",
+      instance_text(context, answer));
 }
 
 static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const Buffer *buffer,

@@ -17,6 +17,7 @@ typedef struct DomainProof {
   Context *context;
   Analyzer *analyzer;
   Map defined;    // variables of parameters, loops, blocks and lets
+  Map loops;      // variable -> its loop, for those around
   PtrArray empty; // variables of loops around that have no iterations
   bool views;     // views are proved, not bindings
   bool ok;
@@ -52,8 +53,17 @@ static void refuse_binding(DomainProof *proof, const Block *block, const BlockVa
   proof->ok = false;
 }
 
+// Whether the variable takes the values of a loop, as T.axis.remap states. What becomes known below
+// the loop may simplify the domain, but not the range of the loop's variable.
+static bool is_loop(const DomainProof *proof, const BlockVar *v) {
+  const Stmt *s = map_find(&proof->loops, v->binding);
+  return s && s->as.loop.min == v->min && s->as.loop.extent == v->extent &&
+         !expr_reads_memory(v->extent);
+}
+
 static bool stays_inside(DomainProof *proof, const BlockVar *v) {
   Context *context = proof->context;
+  if (is_loop(proof, v)) return true;
   Expr *end = expr_add(context, v->min, v->extent);
   return analyzer_prove_within(proof->analyzer, v->binding, v->min, end);
 }
@@ -267,6 +277,7 @@ static bool enter_loop(DomainProof *proof, Stmt *s) {
     proof->empty.count--;
     return false;
   }
+  map_put(&proof->loops, s->as.loop.var, s);
   analyzer_assume_runs(proof->analyzer, s->as.loop.extent);
   analyzer_bind_kept(proof->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
   return true;
@@ -337,6 +348,7 @@ static bool prove(Context *context, const PrimFunc *func, bool views) {
   DomainProof proof = {.context = context,
                        .analyzer = analyzer_new(context),
                        .defined = map_new(&context->arena),
+                       .loops = map_new(&context->arena),
                        .views = views,
                        .ok = true};
   if (views) define_vars(&proof.defined, func);

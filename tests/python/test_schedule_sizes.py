@@ -239,3 +239,40 @@ def test_a_loop_of_which_one_iteration_runs():
     s, x = np.zeros((5, 1), "int64"), np.arange(5).reshape(5, 1)
     pleat.build(sch.mod, cache=False, quick=True)(s, x)
     assert s[:, 0].tolist() == [0, 0, 1, 4, 11]
+
+
+@T.prim_func
+def reversed_copy(A: T.Buffer((16,), "int32"), n: T.int32, C: T.Buffer((16,), "int32")):
+    T.assume(n > 0)
+    B = T.alloc_buffer((16,), "int32")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * 2
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[15 - vi]
+
+
+@pytest.mark.parametrize("padding", [{}, {"pad_value": 0}])
+@pytest.mark.parametrize("index_map", [
+    lambda i, n: [i // n, i % n], lambda i, n: [i % n, i // n],
+    lambda i, n: [i // (n * 2), i % (n * 2) // n, i % n]])
+def test_layouts_of_known_sizes_by_a_parameter(index_map, padding):
+    sch = tir.Schedule(reversed_copy)
+    n = reversed_copy.params[1]
+    sch.transform_layout("B", "B", lambda i: index_map(i, n), **padding)
+    run = pleat.build(sch.mod, cache=False)
+    a = np.arange(16, dtype="int32")
+    for value in (1, 3, 16, 40):
+        c = np.zeros_like(a)
+        run(a, value, c)
+        assert np.array_equal(c, a[::-1] * 2)
+
+
+def test_layouts_by_a_parameter_that_are_refused():
+    sch = tir.Schedule(reversed_copy)
+    n = reversed_copy.params[1]
+    with pytest.raises(ScheduleError, match=r"B\[0\] and B\[4\] would both .* at \[0, 0\], where n = 5"):
+        sch.transform_layout("B", "B", lambda i: [i // n, i % 4])

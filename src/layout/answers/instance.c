@@ -54,7 +54,7 @@ bool layout_instance_at(Context *context, const Layout *layout, const LayoutValu
   out->values = arena_copy(&context->lasting, values, sizeof *values * (size_t)count);
   out->layout =
       layout_new(context, map, shape, physical, (LayoutFacts){0}, layout->padding, (SourcePos){0});
-  return out->layout != NULL;
+  return out->layout && out->layout->is_static; // not where symbols of the map have no values
 }
 
 // A length of an axis beyond which the expression repeats as far as its constants tell: `x//7 &

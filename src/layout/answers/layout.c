@@ -35,6 +35,21 @@ static bool expr_interval(const LayoutExpr *e, const int64_t *extents, Interval 
 
 // ---- Construction ------------------------------------------------------------------------------
 
+// Whether the map uses symbols of which facts are known. Others are mistakes.
+static bool uses_known_symbols(const Layout *layout) {
+  Str symbols[MAX_RANK];
+  int count = 0;
+  for (int i = 0; i < layout->physical_rank && layout->facts.count; i++)
+    if (!layout_add_symbols(layout->map->outputs[i], symbols, &count, MAX_RANK)) return false;
+  for (int i = 0; i < count; i++) {
+    bool known = false;
+    for (int k = 0; k < layout->facts.count; k++)
+      known |= layout->facts.items[k].symbol == symbols[i];
+    if (!known) return false;
+  }
+  return count > 0;
+}
+
 static bool all_const(const LayoutExpr *const *exprs, int count) {
   for (int i = 0; i < count; i++)
     if (!is_const(exprs[i])) return false;
@@ -170,7 +185,7 @@ static bool build(Context *context, Layout *layout, const LayoutExpr *const *phy
                   SourcePos pos) {
   if (!layout_map_is_small(layout->map))
     return diag_error(context, pos, "an index of this map has more than %d operations", MAX_TREE);
-  bool is_static = all_const(layout->shape, layout->rank) &&
+  bool is_static = all_const(layout->shape, layout->rank) && !uses_known_symbols(layout) &&
                    (!physical || all_const(physical, layout->physical_rank));
   if (is_static) return build_static(context, layout, physical, pos);
   return build_symbolic(context, layout, physical, pos);
