@@ -176,7 +176,8 @@ int pleat_module_place(const PleatModule *module, int line, PleatPlace **place,
  *                the fields that TVM gives to a node of this type. A field is a number, a string,
  *                true, false, null, a list of fields, an object of fields, or {"node": n}, which is
  *                number n of the nodes. A variable, buffer or expression is one node however often
- *                it occurs. A variable that points to memory has "element_type" and "storage_scope"
+ *                it occurs. A variable that points to memory has "element_type" and
+ *                "storage_scope". The data of a constant with many elements are {"base64": text}
  *   "functions"  an object: the node of each tensor program by its name
  *   "attrs"      an object: the attributes of the module by their names
  *

@@ -4,6 +4,7 @@
 // parser checks is checked here too.
 #include "api/tir_nodes.h"
 
+#include "api/contents.h"
 #include "api/tir.h"
 
 #include <jansson.h>
@@ -590,14 +591,26 @@ static void set_extents(NodesMaking *m, ConstData *data) {
   }
 }
 
+// Takes the elements in base 64.
+static void take_bytes(NodesMaking *m, ConstData *data, const json_t *text) {
+  Contents *contents = NULL;
+  bool is_text = json_is_string(text) && base64_contents(m->context, json_string_value(text),
+                                                         json_string_length(text), &contents);
+  if (!is_text)
+    wrong(m, "data", "has no bytes in base 64");
+  else if (!const_data_take(m->context, data, contents))
+    wrong(m, "data", "does not have %lld items", (long long)const_data_count(data));
+}
+
 static ConstData *contents_of(NodesMaking *m) {
-  const json_t *items = field_of(m, "data");
+  const json_t *items = field_of(m, "data"), *bytes_text = json_object_get(items, "base64");
   ConstData *data = arena_new(m->arena, ConstData);
   *data = (ConstData){.name = "constant", .type = get_type(m, "dtype")};
   set_extents(m, data);
   int64_t count = const_data_count(data);
   bool can_store = const_data_storable(data->type) && data->type.lanes == 1;
   if (!can_store) wrong(m, "dtype", "is a type that constants cannot have");
+  if (bytes_text && !m->failed) return take_bytes(m, data, bytes_text), data;
   if ((int64_t)json_array_size(items) != count)
     wrong(m, "data", "does not have %lld items", (long long)count);
   if (m->failed) return NULL;
@@ -888,9 +901,9 @@ static bool add_functions(NodesMaking *m, const json_t *functions, Module *modul
 }
 
 static Module *checked_again(Context *context, const Module *made) {
-  Text text = module_text(context, made);
-  Module *read =
-      script_parse(context, source_file_new(context, "script of the nodes", text.data, text.size));
+  ContentsList contents = {.arena = &context->arena};
+  Text text = module_text_with(context, made, &contents);
+  Module *read = module_read(context, text.data, text.size, &contents);
   IrDifference difference;
   for (int i = 0; read && i < read->funcs.count; i++)
     read->funcs.items[i].prim->is_newer = made->funcs.items[i].prim->is_newer;

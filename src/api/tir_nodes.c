@@ -3,6 +3,7 @@
 // and fields. A node follows the nodes that it refers to.
 #include "api/tir_nodes.h"
 
+#include "api/contents.h"
 #include "api/tir.h"
 #include "ir/intrinsic.h"
 #include "script/const_data.h"
@@ -517,7 +518,15 @@ static int allocate_node(Nodes *nodes, const Stmt *s) {
   return node_end(&node);
 }
 
-// The elements in row-major order; null where the constant has none.
+// Do NumPy's types include the type?
+static bool is_plain_type(DType type) {
+  int bits = type.bits;
+  if (type.lanes != 1) return false;
+  if (dtype_is_float(type)) return bits == 64 || bits == 32;
+  return dtype_is_int(type) && (bits == 64 || bits == 32 || bits == 16 || bits == 8);
+}
+
+// The elements in row-major order, those of a large constant in base 64; null where it has none.
 static void field_contents(NodeText *node, const ConstData *data) {
   field(node, "data");
   if (!data->data) {
@@ -525,6 +534,12 @@ static void field_contents(NodeText *node, const ConstData *data) {
     return;
   }
   int64_t count = const_data_count(data);
+  if (count > MOST_PRINTED && is_plain_type(data->type)) {
+    size_t bytes = (size_t)(count * dtype_bytes(data->type));
+    text_printf(&node->text, "{\"base64\": \"%s\"}",
+                base64_text(node->nodes->arena, data->data, bytes));
+    return;
+  }
   text_puts(&node->text, "[");
   for (int64_t i = 0; i < count; i++) {
     if (i) text_puts(&node->text, ", ");

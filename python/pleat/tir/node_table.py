@@ -7,6 +7,7 @@ from pleat._library import _lib, _owned_text, ffi, take_messages
 from pleat._request import check_status
 from pleat.ir._module import Op, nodes_of, sources_of
 from pleat.ir.op import is_registered
+from pleat.tir.elements import Elements
 from pleat.tir.nodes import KINDS, NAMES, Buffer, Node, PointerType, PrimFuncNode, Var
 from pleat.tir.scopes import closed_forms, is_open, parts_of
 from pleat.tir.stmt_functor import post_ordered
@@ -88,6 +89,8 @@ def _with_nodes(attrs):
 def _field(value, numbers):
     if isinstance(value, Node):
         return {"node": numbers[id(value)]}
+    if isinstance(value, Elements):
+        return value.in_base64()
     if isinstance(value, (list, tuple)):
         return [_field(item, numbers) for item in value]
     if isinstance(value, dict) and any(isinstance(key, Node) for key in value):

@@ -18,6 +18,7 @@ from pleat.data_type import full_name
 from pleat.ir._module import GlobalVar, Op
 from pleat.script._values import Value, text_of
 from pleat.tir.bounds import fits, type_of_number
+from pleat.tir.elements import elements_in_base64, elements_of
 
 # Fields that are no expressions: Python numbers and strings in them stay as they are.
 PLAIN = {"annotations", "attrs", "attr_key", "axis_separators", "buffer_map", "buffer_type",
@@ -771,11 +772,19 @@ class AllocBuffer(Allocate):
 
 
 class AllocateConst(Stmt):
-    """An array of constants: `data` has its elements in row-major order."""
+    """An array of constants: `data` has its elements in row-major order, as a list or, where they are many, as
+    another sequence of numbers (np.asarray(data) copies nothing)."""
     ARGUMENTS = ("buffer_var", "dtype", "extents", "data", "body")
 
     def _completed(self, fields):
-        return {**fields, "extents": list(fields["extents"]), "data": list(fields["data"])}
+        return {**fields, "extents": list(fields["extents"]), "data": elements_of(fields["data"], str(fields["dtype"]))}
+
+    @classmethod
+    def read(cls, fields):
+        data = fields["data"]
+        if isinstance(data, dict):
+            data = elements_in_base64(data["base64"], str(fields["dtype"]))
+        return super().read({**fields, "data": data})
 
 
 class SeqStmt(Stmt):
