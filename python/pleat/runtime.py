@@ -11,6 +11,7 @@ parameters. They are passed without a copy where they are compact.
 """
 import builtins
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -22,7 +23,7 @@ import zipfile
 
 from pleat._library import Lazy, PleatError, _lib, ffi
 from pleat._request import check_status
-from pleat.ir._module import BaseFunc, IRModule, print_handle
+from pleat.ir._module import BaseFunc, IRModule, load_json, print_handle, save_json
 from pleat.ir.op import lower_intrinsics
 from pleat.places import located, warn_of
 from pleat.script._parse import parse
@@ -595,8 +596,8 @@ class Module:
     """Compiled tensor programs by their names. Calling the module calls its only program, or the one
     called "main"."""
 
-    def __init__(self, functions, source, target, options):
-        self._functions, self._source = functions, source
+    def __init__(self, functions, program, target, options):
+        self._functions, self._program = functions, program  # a function that gives the IRModule or PrimFunc
         self.target, self._options = target, options
         for function in functions.values():
             function.target = target
@@ -650,7 +651,7 @@ class Module:
     def get_source(self, fmt=None):
         """The code of the module as text: "c", "ll" (LLVM), "s" or "asm" (assembler), "cl" (OpenCL), "cu" (CUDA), "ptx"
         (which NVRTC makes), or "py" (TVMScript); None: that of the target."""
-        return _source_of(self._source.encode(), {"asm": "s"}.get(fmt, fmt) or CODE_OF[self.target], self._options)
+        return _source_of(self._program(), {"asm": "s"}.get(fmt, fmt) or CODE_OF[self.target], self._options)
 
     inspect_source = get_source
 
@@ -682,7 +683,7 @@ class Module:
                                  "name")
         if path.suffix != ".pleat":
             from pleat.model import write
-            write(self._source.encode(), path, func="", **self._options)
+            write(self._program(), path, func="", **self._options)
         if path.suffix in LOADED and self.target not in DEVICES:
             _save(self, path)
 
@@ -720,7 +721,7 @@ def _save(module, path):
         "format": "pleat.runtime", "table": table, "parameters": rows, "target": module.target,
         "results": {name: one.result for name, one in module._functions.items() if one.result},
         "hosts": [name for name, one in module._functions.items() if isinstance(one, HostFunction)],
-        "options": module._options, "source": module._source})
+        "options": module._options, "source": save_json(module._program())})
 
 
 def write_archive(path, models, table):
@@ -787,24 +788,25 @@ def load_module(path, threads=0):
 
 def _loaded(saved, models):
     keys = [(row["name"], tuple(sorted(row["sizes"].items()))) for row in saved["table"]]
-    models, source, options = dict(zip(keys, models)), saved["source"], saved["options"]
+    models, options = dict(zip(keys, models)), saved["options"]
+    program = functools.cache(lambda: load_json(saved["source"]))
     results = saved.get("results", {})
-    functions = {name: _loaded_function(name, [Parameter(*fields) for fields in rows], models, source,
+    functions = {name: _loaded_function(name, [Parameter(*fields) for fields in rows], models, program,
                                         options, results.get(name))
                  for name, rows in saved["parameters"].items()}
     hosts = saved.get("hosts", ())
-    programs = _functions(source, options, False) if hosts else {}
+    programs = _functions(print_handle(program()._handle), options, False) if hosts else {}
     for name in hosts:
         functions[name] = programs[name]
-        functions[name].find_functions(IRModule(handle=parse(source, "module"))[name])
-    return Module(functions, source, saved["target"], options)
+        functions[name].find_functions(IRModule(handle=program()._handle)[name])
+    return Module(functions, program, saved["target"], options)
 
 
-def _loaded_function(name, parameters, models, source, options, result):
+def _loaded_function(name, parameters, models, program, options, result):
     def find(sizes):
         key = name, tuple(sorted(sizes.items()))
         if key not in models:
-            models[key] = _functions(source, options, False)[name]._compile(sizes)
+            models[key] = _functions(print_handle(program()._handle), options, False)[name]._compile(sizes)
         return models[key]
     return Function(name, parameters, find, False, result)
 
@@ -889,7 +891,7 @@ def _function(module, name, node, calls, options, at_once, calls_python, origins
 
 
 def _source_of(model, ending, options):
-    """The code of a module, or of its text as bytes, as a file with this ending has it."""
+    """The code of a module or function as a file with this ending has it."""
     from pleat.model import write
     with tempfile.TemporaryDirectory(prefix="pleat-") as folder:
         path = pathlib.Path(folder) / f"module.{ending}"
@@ -953,4 +955,5 @@ def build(mod, args=None, target=None, *, name="main", threads=0, cpu=None, quic
         if target != "cuda":
             _source_of(mod, CODE_OF[target], options)  # names this target, and places in kernels
         raise
-    return Module(functions, text, target, options)
+    kept = mod.clone() if isinstance(mod, IRModule) else mod  # the caller may change the module
+    return Module(functions, lambda: kept, target, options)

@@ -130,12 +130,53 @@ def test_captured_arrays():
     pleat.build(looked_up)(out)
     np.testing.assert_array_equal(out, whole * 2)
 
+    held = looked_up.body  # its elements are no list of numbers
+    assert len(held.data) == 1100 and held.data[3] == int(whole[3]) and not isinstance(held.data, list)
+    np.testing.assert_array_equal(np.asarray(held.data), whole)
+    assert_structural_equal(looked_up.with_body(held), looked_up)
+    other = held.with_fields(data=whole + 1)
+    assert not pleat.ir.structural_equal(other, held) and pleat.ir.structural_equal(other, other.with_fields())
+    pleat.build(looked_up.with_body(other))(out)
+    np.testing.assert_array_equal(out, whole * 2 + 2)
+    with pytest.raises(pleat.PleatError, match="does not have 1100 items"):
+        looked_up.with_body(held.with_fields(data=whole[1:]))
+
     far = whole * 100
     with pytest.raises(pleat.PleatError, match="-55000 does not fit int16"):
         @T.prim_func
         def refused(A: T.Buffer((1100,), "int16")):
             K = T.allocate_const(far, "int16", [1100])
             A[0] = K[0]
+
+
+def test_files_of_tensor_programs(tmp_path):
+    table = W.reshape(-1)
+    n = table.size
+
+    @T.prim_func
+    def added(a: T.handle, b: T.handle):
+        m = T.int32()
+        A = T.match_buffer(a, (m, n), "float32")
+        B = T.match_buffer(b, (m, n), "float32")
+        K = T.allocate_const(table, "float32", [n])
+        for i, j in T.grid(m, n):
+            B[i, j] = A[i, j] + K[j]
+
+    built = pleat.build(added)
+    a, b = np.ones((2, n), "float32"), np.zeros((2, n), "float32")
+    built(a, b)
+    built.export_library(tmp_path / "added.pleat")
+    fixed = pleat.build(added.specialize({added.params[0].shape[0]: 2}))
+    assert len(fixed.get_source("py")) > 5 * n
+    fixed.export_library(tmp_path / "added.so")
+    del built, fixed, added
+    gc.collect()
+    for name, rows in (("added.pleat", 2), ("added.pleat", 3), ("added.so", 2)):
+        loaded = pleat.load_module(tmp_path / name)
+        a, b = np.ones((rows, n), "float32"), np.zeros((rows, n), "float32")
+        loaded(a, b)
+        np.testing.assert_array_equal(b, a + table)
+        assert len(loaded.get_source("py")) > 5 * n
 
 
 def test_free_sizes():
