@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pleat.tir.Schedule: steps with TVM's names, their results, refusals at the Python line, copies, and
 programs that compute the same after every step."""
+import inspect
 import json
 import pathlib
 import re
@@ -937,3 +938,14 @@ def test_what_is_no_reference_is_refused(thing):
             ask(thing)
     with pytest.raises(TypeError, match="'block' is a block, not LoopRV"):
         schedule.reindex_cache_write(schedule.get_loops("product")[0], 0, "local", lambda *i: i)
+
+
+def test_steps_state_their_arguments():
+    Schedule = pleat.tir.Schedule
+    text = {name: str(inspect.signature(getattr(Schedule, name))) for name in ("split", "reorder", "fuse", "cache_read")}
+    assert text == {
+        "split": "(self, loop, factors, preserve_unit_iters=True, disable_predication=False)",
+        "reorder": "(self, *loops)", "fuse": "(self, *loops, preserve_unit_iters=True)",
+        "cache_read": "(self, block, read_buffer_index, storage_scope, consumer_blocks=[])"}
+    assert "extents" in Schedule.split.__doc__
+    assert list(inspect.signature(Schedule.annotate_buffer_access).parameters)[3] == "buf_type"

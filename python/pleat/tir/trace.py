@@ -78,7 +78,7 @@ INPUTS = {"annotate": {"ann_val"}, "cache_read": {"consumer_blocks"}, "cache_wri
           "reorder_block_iter_var": {"new_order"}, "split": {"factors"}, "loop_partition": {"factors"},
           "reindex_cache_read": {"index_map"}, "reindex_cache_write": {"index_map"},
           "transform_layout": {"index_map"},
-          "annotate_buffer_access": {"buffer_index", "buffer_type", "gen_new_ranges"}}
+          "annotate_buffer_access": {"buffer_index", "buf_type", "gen_new_ranges"}}
 SPREAD = {"split": "factors", "loop_partition": "factors"}  # the items are inputs of their own
 SLOTS = {"transform_layout", "reindex", "set_axis_separator"}  # a buffer is two attributes: number, kind
 # The last parameters, which TVM's steps do not have: instructions have them up to the last one that is set.
@@ -356,8 +356,8 @@ class Trace:
 
     __hash__ = None
 
-    def show(self):
-        """Prints the text of the trace."""
+    def show(self, style=None, black_format=None):
+        """Prints the text of the trace. `style` and `black_format` change nothing."""
         print(self)
 
     def _in_form(self, form):

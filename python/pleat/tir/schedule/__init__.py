@@ -28,6 +28,7 @@ from pleat.tir.index_map import IndexMap
 from pleat.tir.references import (REFERENCES, BlockRV, ExprRV, LoopRV, Reference, Step, check_reference,
                                   references_in, text_of_reference)
 from pleat.tir import schedule_state
+from pleat.tir.schedule.descriptions import DESCRIPTIONS, signature_of
 from pleat.tir.schedule_state import BlockScope, DepKind, Dependency, ScheduleState, StmtSRef  # noqa: F401
 from pleat.tir.trace import Instruction, InstructionKind, Trace, bound_arguments, signatures, step_values
 
@@ -328,10 +329,10 @@ class Schedule:
         """The name of the function that the steps change."""
         return None if self._name is None else GlobalVar(self._name)
 
-    def remove_rv(self, rand_var_rv):
+    def remove_rv(self, rand_var):
         """Forgets a reference to a block, a loop or an integer; a step that uses it raises."""
-        check_reference(rand_var_rv)
-        rand_var_rv._text = None
+        check_reference(rand_var)
+        rand_var._text = None
 
     def seed(self, seed=None):
         """Sets the state from which the sampling steps draw; None and -1: a seed that differs each time."""
@@ -410,18 +411,18 @@ class Schedule:
         buffer, rest = _older_slot(buffer, list(kind), buffer_index, buffer_index_type)
         return self._apply("reindex", (block, buffer, *rest), {})
 
-    def annotate_buffer_access(self, block, buffer_index, buffer_type, gen_new_ranges):
+    def annotate_buffer_access(self, block, buffer_index, buf_type, gen_new_ranges):
         """States the region that a block accesses of a buffer: `gen_new_ranges` gives, for each axis,
         its begin and end, also as one list, or an element that stands for itself alone. It is refused
         where the region is not proved to cover what the block accesses."""
         if callable(gen_new_ranges) and not isinstance(gen_new_ranges, IndexMap):
             block = self.get_sblock(block) if isinstance(block, str) else block
             node = self.get(block)
-            regions = {"read": node.reads, "write": node.writes}.get(buffer_type, ())[buffer_index:]
+            regions = {"read": node.reads, "write": node.writes}.get(buf_type, ())[buffer_index:]
             ranges = _flat_ranges(gen_new_ranges, len(regions[0].buffer.shape) if regions else 0)
         else:
             ranges = gen_new_ranges
-        return self._apply("annotate_buffer_access", (block, buffer_index, buffer_type, ranges), {})
+        return self._apply("annotate_buffer_access", (block, buffer_index, buf_type, ranges), {})
 
     def accesses(self):
         """How each access of a block steps through memory in the vectorized loop around the block, or
@@ -435,10 +436,10 @@ class Schedule:
         check_status(_lib.pleat_schedule_accesses(self._schedule, text, messages), messages)
         return json.loads(_owned_text(text[0]))
 
-    def show(self, access=False):
-        """Prints the module as it is scheduled so far; with access=True then also the accesses of its
-        blocks, and those that each step changed, before and after it."""
-        self.mod.show()
+    def show(self, *options, access=False, **keywords):
+        """Prints the module as it is scheduled so far, with the options of its `show`; with access=True then
+        also the accesses of its blocks, and those that each step changed, before and after it."""
+        self.mod.show(*options, **keywords)
         if access:
             print(_access_text(self._replayed_accesses(), self.accesses()), end="")
 
@@ -606,7 +607,7 @@ def _method(step):
     def method(self, *arguments, **keywords):
         return self._apply(step, arguments, keywords)
     method.__name__, method.__qualname__ = step, f"Schedule.{step}"
-    method.__doc__ = f"The step {step}; its arguments are those of TVM's."
+    method.__doc__, method.__signature__ = DESCRIPTIONS[step], signature_of(signatures()[step].parameters)
     return method
 
 
