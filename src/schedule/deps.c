@@ -135,11 +135,29 @@ static bool same_points(const Access *a, const Access *b) {
   return true;
 }
 
-// The elements that the block of the storage's accesses touches in the used loops of the chain and
-// in those below it. The analyzer gets the ranges of the latter.
-static Injection point_ids(const Chain *chain, const Access *access, const bool *used) {
+// The indices that all accesses of the storage have in common, in an array of their own. The
+// accesses must be those of one block to one element each; otherwise there are none.
+static ExprArray common_points(const Chain *chain, const Storage *storage) {
+  const Access *first = &storage->accesses.items[0];
+  ExprArray points = {0};
+  for (int d = 0; d < storage->buffer->rank; d++) {
+    bool common = true;
+    for (int i = 0; i < storage->accesses.count && common; i++) {
+      const Access *a = &storage->accesses.items[i];
+      if (a->block != first->block || !a->points) return (ExprArray){0};
+      common = a->buffer->rank == first->buffer->rank && a->points[d] == first->points[d];
+    }
+    if (common) array_push(&chain->schedule->context->arena, &points, first->points[d]);
+  }
+  return points;
+}
+
+// The indices as numbers of the used loops of the chain and of those below it. The analyzer gets
+// the ranges of the latter.
+static Injection point_ids(const Chain *chain, const Access *access, const ExprArray *points,
+                           const bool *used) {
   Context *context = chain->schedule->context;
-  Injection q = {chain->schedule, chain->analyzer, access->points, access->buffer->rank};
+  Injection q = {chain->schedule, chain->analyzer, points->items, points->count};
   q.loops =
       arena_array(&context->arena, VarRange, chain->above + chain->count + access->inner_count);
   for (int i = 0; i < chain->count; i++)
@@ -147,8 +165,8 @@ static Injection point_ids(const Chain *chain, const Access *access, const bool 
   for (int i = 0; i < access->inner_count; i++) {
     const VarRange *inner = &access->inner[i];
     analyzer_bind(chain->analyzer, inner->var, inner->min, inner->extent);
-    for (int d = 0; d < access->buffer->rank; d++)
-      if (expr_uses(access->points[d], inner->var)) {
+    for (int d = 0; d < points->count; d++)
+      if (expr_uses(points->items[d], inner->var)) {
         q.loops[q.loop_count++] = *inner;
         break;
       }
@@ -156,17 +174,17 @@ static Injection point_ids(const Chain *chain, const Access *access, const bool 
   return q;
 }
 
-// For one block that accesses one element per instance: true when the element determines the
-// iterations of the used loops, and of the inner loops too. This may only be proved together with
-// the loops above: a * 4 + b < n * m bounds b in (a * 4 + b) // m for all a, not for one of them.
-static bool points_tell(const Chain *chain, const Storage *storage, const bool *used) {
+// For one block that accesses elements with common indices, such as S[t, i] and S[t - 1, i]: true
+// when these determine the iterations of the used loops, and of the inner loops that they depend
+// on. This may only be proved together with the loops above: a * 4 + b < n * m bounds b in
+// (a * 4 + b) // m for all a, not for one of them.
+static bool points_tell(const Chain *chain, const Storage *storage, const ExprArray *points,
+                        const bool *used) {
   const Access *access = &storage->accesses.items[0];
-  for (int i = 0; i < storage->accesses.count; i++)
-    if (storage->accesses.items[i].block != access->block ||
-        !same_points(access, &storage->accesses.items[i]))
-      return false;
+  if (!points->count) return false;
   int mark = analyzer_mark(chain->analyzer);
-  Injection q = point_ids(chain, access, used), all = point_ids(chain, access, used);
+  Injection q = point_ids(chain, access, points, used),
+            all = point_ids(chain, access, points, used);
   injection_cut_numbers(&q, access->block->predicate);
   bool tell = injection_is_proved(&q);
   if (!tell && injection_add_outer(&all, chain->path, chain->above)) {
@@ -177,12 +195,32 @@ static bool points_tell(const Chain *chain, const Storage *storage, const bool *
   return tell;
 }
 
+// Sets apart[i] for the loops that occur in common indices. True as for boxes_part.
+static bool points_part(const Chain *chain, const Storage *storage, bool *apart) {
+  if (storage->mixed || !storage->accesses.count) return false;
+  const ExprArray points = common_points(chain, storage);
+  bool any = false;
+  for (int i = 0; i < chain->count; i++) {
+    apart[i] = false;
+    for (int d = 0; d < points.count; d++)
+      apart[i] |= expr_uses(points.items[d], chain->loops[i]->as.loop.var);
+    any |= apart[i];
+  }
+  return any && points_tell(chain, storage, &points, apart);
+}
+
+static bool elements_part(const Chain *chain, const Storage *storage, bool *apart) {
+  return boxes_part(chain, storage, apart) || points_part(chain, storage, apart);
+}
+
 // Sets used[i] for the loops that the indices depend on. True when the accessed elements determine
 // the iterations of these loops.
 static bool tells_iterations(const Chain *chain, const Storage *storage, bool *used) {
   mark_used(chain, storage, used);
-  return !storage->mixed && storage->accesses.count &&
-         (boxes_tell(chain, storage, used) || points_tell(chain, storage, used));
+  if (storage->mixed || !storage->accesses.count) return false;
+  if (boxes_tell(chain, storage, used)) return true;
+  const ExprArray points = common_points(chain, storage);
+  return points_tell(chain, storage, &points, used);
 }
 
 // ---- Private storage -------------------------------------------------------------------------
@@ -595,7 +633,7 @@ bool path_order_is_free(Schedule *schedule, const Path *path, int top, int botto
     if (tells && (!order_matters(&chain, new_order, used) || is_reduced(&chain, storage, used)))
       continue;
     if (is_private(&chain, storage) || is_always_the_same(&chain, storage, &all)) continue;
-    if (boxes_part(&chain, storage, used) && !order_matters(&chain, new_order, used)) continue;
+    if (elements_part(&chain, storage, used) && !order_matters(&chain, new_order, used)) continue;
     *why = reason_of(&chain, storage);
     return false;
   }
@@ -658,7 +696,7 @@ bool path_iterations_are_independent(Schedule *schedule, const Path *path, int t
   for (int i = 0; i < all.count; i++) {
     Storage *storage = &all.items[i];
     if (!is_written(storage)) continue;
-    if (!tells_iterations(&chain, storage, used) && !boxes_part(&chain, storage, used))
+    if (!tells_iterations(&chain, storage, used) && !elements_part(&chain, storage, used))
       return false;
     if (!are_all_told(&chain, used)) return false;
   }

@@ -276,3 +276,34 @@ def test_layouts_by_a_parameter_that_are_refused():
     n = reversed_copy.params[1]
     with pytest.raises(ScheduleError, match=r"B\[0\] and B\[4\] would both .* at \[0, 0\], where n = 5"):
         sch.transform_layout("B", "B", lambda i: [i // n, i % 4])
+
+
+@pytest.mark.parametrize("element, is_made", [("vt - 1, vi", True), ("vt - 1, n - 1 - vi", False),
+                                              ("vt - 1, T.max(vi - 1, 0)", False), ("vt, vi", True)])
+@pytest.mark.parametrize("parts", [[16, None], [None, 16]])
+def test_steps_in_a_number_of_parts(element, is_made, parts):
+    """Iterations access elements of several rows, which differ in their columns."""
+    sch = tir.Schedule(pleat.script.from_source(f"""
+@T.prim_func
+def f(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (7, n), "float32")
+    B = T.match_buffer(b, (7, n), "float32")
+    for t, i in T.grid(6, n):
+        with T.block("b"):
+            vt, vi = T.axis.opaque((1, 7), t + 1), T.axis.spatial(n, i)
+            B[vt, vi] = B[{element}] + A[vt, vi]
+"""))
+    t, i = sch.get_loops("b")
+    outer, _ = sch.split(i, parts)
+    if not is_made:
+        for step in (lambda: sch.parallel(outer), lambda: sch.reorder(outer, t)):
+            with pytest.raises(ScheduleError, match="block 'b' writes 'B', and iterations may access the same"):
+                step()
+        return
+    sch.reorder(outer, t)
+    sch.parallel(outer)
+    a = np.arange(7 * 37, dtype="float32").reshape(7, 37) % 5
+    b = np.ones_like(a)
+    pleat.build(sch.mod, cache=False)(a, b)
+    assert np.array_equal(b[1:], 1 + (np.cumsum(a[1:], 0) if "- 1" in element else a[1:]))
