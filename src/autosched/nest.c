@@ -84,10 +84,16 @@ static void add_read(NestReading *reading, Expr *load) {
   }
 }
 
+static void note_guard(Nest *nest, const Expr *condition) {
+  nest->conditional = true;
+  for (int a = 0; a < nest->axis_count; a++)
+    if (expr_uses(condition, nest->axes[a].var)) nest->guard_axes |= 1u << a;
+}
+
 static bool enter(Visitor *visitor, Expr *e) {
   NestReading *reading = visitor->env;
   if (e->op == EXPR_LOAD) add_read(reading, e);
-  if (e->op == EXPR_IF_THEN_ELSE) reading->nest->conditional = true;
+  if (e->op == EXPR_IF_THEN_ELSE) note_guard(reading->nest, e->args[0]);
   return e->op != EXPR_LOAD;
 }
 

@@ -47,6 +47,7 @@ typedef struct Nest {
   Buffer *output;
   int output_axis[TE_MAX_RANK]; // the axis that is index d of the output
   bool conditional;             // some read is evaluated only under a condition
+  uint32_t guard_axes;          // set of axes that such conditions use
   OpWork work;                  // at each point
   double points;                // product of all extents
   NestDigest *digest;           // of all these numbers, found when strategies_of first needs it

@@ -129,9 +129,17 @@ static WindowSteps window_steps(int64_t first, int64_t step, int64_t size, int64
   return steps;
 }
 
+// Does another axis than these two move the index?
+static bool moves_further(const Nest *nest, const NestRead *read, int d, int axis, int by) {
+  for (int a = 0; a < nest->axis_count; a++)
+    if (a != axis && a != by && nest_moves(read, d, a)) return true;
+  return false;
+}
+
 // The share of the steps along a reduction axis in which vectors cross the border of what is read:
 // their values are added one by one, because a condition guards each of them. Sets *outside to the
-// share of the steps that read nothing.
+// share of the steps that read nothing. Where further axes move the window, as in an image whose
+// rows and columns are one dimension, its borders are not those of the tensor, and all steps count.
 static double crossing_share(const Nest *nest, int axis, int width, double *outside) {
   int64_t extent = nest->axes[axis].extent, size;
   *outside = 0;
@@ -139,6 +147,10 @@ static double crossing_share(const Nest *nest, int axis, int width, double *outs
     const NestRead *read = &nest->reads[i];
     int by = 0, d = nest_window(nest, read, axis, &by);
     if (d < 0 || !expr_as_int(read->buffer->shape[d], &size)) continue;
+    if (moves_further(nest, read, d, axis, by)) {
+      if (nest->guard_axes >> axis & 1) return 1;
+      continue;
+    }
     WindowSteps all = {0};
     int64_t places = nest->axes[by].extent, apart = MAX_OF(places / MOST_PLACES, 1), seen = 0;
     for (int64_t p = 0; p < places; p += apart, seen++) {

@@ -93,6 +93,7 @@ static void add_nest(Question *q, const Nest *nest) {
   add_buffer(q, nest->output);
   for (int d = 0; d < nest->output->rank; d++) add(q, nest->output_axis[d]);
   add(q, nest->conditional);
+  add(q, nest->guard_axes);
   add_contents(q, &nest->work, sizeof nest->work);
   add(q, nest->read_count);
   for (int i = 0; i < nest->read_count; i++) add_read(q, nest, &nest->reads[i]);

@@ -14,7 +14,7 @@ OPSET = 17
 
 
 def kernels(shape, nodes, *, cpu="avx512", keep_layouts=("",), input_layouts=None,
-            output_layouts=None, **constants):
+            output_layouts=None, accuracy="default", **constants):
     """The prices of the kernels of a model of one input, on AVX-512, with row-major tensors."""
     floats = {name: numpy_helper.from_array(np.ones(dims, np.float32), name)
               for name, dims in constants.items()}
@@ -23,7 +23,8 @@ def kernels(shape, nodes, *, cpu="avx512", keep_layouts=("",), input_layouts=Non
                               [info("y", TensorProto.FLOAT, None)], floats.values())
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
     plan = pleat.plan(model.SerializeToString(), cpu=cpu, threads=1, keep_layouts=keep_layouts,
-                      input_layouts=input_layouts, output_layouts=output_layouts)
+                      input_layouts=input_layouts, output_layouts=output_layouts,
+                      accuracy=accuracy)
     return [kernel.cycles for kernel in plan.kernels]
 
 
@@ -45,6 +46,21 @@ def test_axes_that_run_as_one_loop_make_long_rows(shape, other):
 
 def test_axes_that_are_broadcast_in_turn_make_short_rows():
     assert price("Mul", (214, 24, 3), (1, 24, 1)) > 1.5 * price("Mul", (214, 24, 3), (214, 1, 1))
+
+
+@pytest.mark.parametrize("shape", [(1, 32, 28, 28), (784, 32), (32, 784)])
+def test_no_convolution_costs_less_than_its_products(shape):
+    """Also where rows and columns of the image are one axis, so that the borders of its windows are
+    not those of an axis, and vectors along the columns of a window are taken apart."""
+    channels_last = shape == (784, 32)
+    image = np.array([1, 28, 28, 32] if channels_last else [1, 32, 28, 28])
+    nodes = [helper.make_node("Constant", [], ["i"], value=numpy_helper.from_array(image)),
+             helper.make_node("Reshape", ["x", "i"], ["r"]),
+             helper.make_node("Transpose", ["r"], ["t"], perm=[0, 3, 1, 2]),
+             helper.make_node("Conv", ["t" if channels_last else "r", "w"], ["y"], pads=[1] * 4)]
+    cycles = kernels(shape, nodes, cpu="avx2", keep_layouts=(), accuracy="exact",
+                     w=(32, 32, 3, 3))
+    assert sum(cycles) > 32 * 784 * 32 * 9 / 16
 
 
 @pytest.mark.parametrize("operator", ["Softmax", "LayerNormalization"])
