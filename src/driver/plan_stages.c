@@ -93,6 +93,7 @@ static StageGraph *make_stages(Program *p, PlanOptions *options, PlannedStages *
   stage_graph_compose_moves(stages);
   stage_graph_inline_copies(stages);
   stage_graph_wrap_indices(stages);
+  stage_graph_compute_at_views(stages);
   stage_graph_inline_views(stages);
   stage_graph_inline_packed(stages);
   stage_graph_inline_intermediates(stages, options->machine);

@@ -105,7 +105,7 @@ static bool enter_load(Visitor *visitor, Expr *e) {
   return true;
 }
 
-static bool indices_search(Expr *value) {
+bool stage_indices_search(Expr *value) {
   bool found = false;
   Visitor visitor = {.env = &found, .enter_expr = enter_load};
   visit_expr(&visitor, value);
@@ -173,7 +173,7 @@ static TeStage *with_axis_cut(Context *context, const TeStage *te, const AxisCut
 // The stage with its reduction axes split until no index divides; NULL when one still does.
 static TeStage *with_axes_cut(Context *context, TeStage *te) {
   enum { MOST_AXES = TE_MAX_RANK };
-  while (indices_search(te->value)) {
+  while (stage_indices_search(te->value)) {
     AxisCut cut = {te, te->axis_count, te->reduce_count, .axis = -1, .by = 1};
     Visitor visitor = {.env = &cut, .enter_expr = find_cut};
     visit_expr(&visitor, te->value);
@@ -545,7 +545,7 @@ static bool add_turned(Turning *t, Stage *stage, TeStage *te) {
   Rewriter rewriter = {.context = t->graph->context, .env = &constants, .expr = turned_constant};
   te->value = rewrite_expr(&rewriter, te->value);
   item->stages[item->count++] = te;
-  return !indices_search(te->value);
+  return !stage_indices_search(te->value);
 }
 
 // ---- Readers of a turned output

@@ -131,6 +131,9 @@ void stage_graph_compute_tables(StageGraph *stages);
 // Gives stages whose values are loads of one tensor, chosen by a condition, a single load whose
 // index wraps, where that is proved to be the same. Views between the two are inlined for it.
 void stage_graph_wrap_indices(StageGraph *stages);
+// Computes elementwise stages at the points of a view that alone reads them, where the views before
+// them then divide no index, and sums too where windows read the view. See compute_at_views.c.
+void stage_graph_compute_at_views(StageGraph *stages);
 // Inlines stages that only move elements (each value is one element of one tensor) into their
 // readers. A reduction axis is split where this removes its divisions. A stage that writes an
 // output stays, as does one through which a reduction would still divide or load indices.
@@ -219,6 +222,7 @@ bool stage_is_view(const Stage *stage); // each value is one element of one tens
 bool stage_is_copy(const Stage *stage); // a view that is its tensor
 // Is the stage a view that reads each element of its tensor once, in an order by digits of indices?
 bool stage_is_reordering(Context *context, const Stage *stage);
+bool stage_indices_search(Expr *value); // does an index of its loads divide, or load?
 bool stage_is_opaque(const Stage *stage); // computed by a function outside; then it is ordered too
 double stage_iterations(const Stage *stage); // of its block; -1 when an extent is unknown
 double stage_tensor_elements(const StageTensor *tensor); // -1 when an extent is symbolic

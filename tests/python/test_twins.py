@@ -45,11 +45,9 @@ def test_styles(name, tmp_path):
     assert last["cost"] <= first["cost"]
 
 
-# Tiles of an image that a view flattened are costed higher, so convolutions stay direct there.
 @pytest.mark.parametrize("name", VIEWS)
 def test_views_cost_nothing(name, tmp_path):
-    exact = ["--accuracy", "exact"] if name == "conv_views" else []
-    views, without = (planned(model, tmp_path, *exact) for model in PAIRS[name])
+    views, without = (planned(model, tmp_path) for model in PAIRS[name])
     assert views["kernels"] == without["kernels"]
     assert twins.at_run_time(views) == twins.at_run_time(without)
     assert views["cost"] == without["cost"]

@@ -279,7 +279,35 @@ def squeezed(net, views):
     return net.model(net.conv(y, 32, 32))
 
 
-VIEWS = [there_and_back, flat_and_back, conv_views, squeezed]
+def rows_of_tokens(net, views):
+    """A convolution whose result is a matrix of tokens for a bias of features and an activation."""
+    x = net.input("x", [1, 32, 28, 28])
+    y = net.conv(x, 32, 32)
+    bias = np.linspace(-1, 1, 32, dtype=np.float32)
+    if views:
+        y = net("Transpose", y, perm=[0, 2, 3, 1])
+        y = net("Reshape", y, net.constant(np.array([784, 32])))
+    y = net("Add", y, net.constant(bias if views else bias.reshape(32, 1, 1)))
+    y = net("Tanh", y)
+    if views:
+        y = net("Reshape", y, net.constant(np.array([1, 28, 28, 32])))
+        y = net("Transpose", y, perm=[0, 3, 1, 2])
+    return net.model(net.conv(y, 32, 32))
+
+
+def product_of_tokens(net, views):
+    """A product of a matrix of tokens, whose rows are an image for the windows of a convolution."""
+    x = net.input("x", [784, 64] if views else [1, 28, 28, 64])
+    weight = np.random.default_rng(0).standard_normal((64, 32)).astype(np.float32)
+    y = net("MatMul", x, net.constant(weight))
+    y = net("Add", y, net.constant(np.linspace(-1, 1, 32, dtype=np.float32)))
+    if views:
+        y = net("Reshape", y, net.constant(np.array([1, 28, 28, 32])))
+    y = net("Transpose", y, perm=[0, 3, 1, 2])
+    return net.model(net.conv(y, 32, 32))
+
+
+VIEWS = [there_and_back, flat_and_back, conv_views, squeezed, rows_of_tokens, product_of_tokens]
 
 
 # ---- Networks on which a layout that a user asks for once was cheaper than the plan
