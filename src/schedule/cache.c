@@ -335,7 +335,9 @@ static void clip_to_buffer(Schedule *schedule, Analyzer *analyzer, const Buffer 
     Expr *last = expr_cast(context, zero->type, buffer->shape[d]);
     bool before = analyzer_prove(analyzer, expr_lt(context, box->min[d], zero));
     bool beyond = analyzer_prove(analyzer, expr_binary(context, EXPR_LE, last, end));
-    if (!before && !beyond) continue;
+    bool outside = analyzer_prove(analyzer, expr_binary(context, EXPR_LE, end, zero)) ||
+                   analyzer_prove(analyzer, expr_binary(context, EXPR_LE, last, box->min[d]));
+    if ((!before && !beyond) || outside) continue; // no point that runs is outside
     if (before) box->min[d] = zero;
     box->extent[d] =
         analyzer_simplify(analyzer, expr_sub(context, beyond ? last : end, box->min[d]));

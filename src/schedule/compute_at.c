@@ -200,7 +200,8 @@ static bool is_done_at_once(Move *move) {
   return true;
 }
 
-// Refuses a block that uses variables of the loops which it leaves other than in its bindings.
+// Refuses a block that uses what is not defined at the loop, or variables of the loops which it
+// leaves other than in its bindings.
 static bool leaves_loops(Move *move) {
   const Block *block = move->moved;
   for (int i = 0; i < move->block.count - 1; i++) {
@@ -212,7 +213,24 @@ static bool leaves_loops(Move *move) {
                                             "it uses variable '%s' of a loop around it",
                                             loop_name(loop)));
   }
-  return true;
+  const char *why;
+  return path_is_defined_at(move->schedule, &move->block, &move->loop, &why) ||
+         move_refuse(move, why);
+}
+
+// Refuses where statements outside of blocks use what it writes, or write what it reads.
+static bool only_blocks_use(Move *move) {
+  const Block *block = move->moved;
+  Stmt *body = move->schedule->func->body;
+  PtrArray inputs = {0};
+  block_inputs(move->schedule->context, block, &inputs);
+  const Buffer *used = NULL;
+  for (int i = 0; i < block->write_count; i++)
+    if (stmt_uses_loosely(body, block->writes[i].buffer, false)) used = block->writes[i].buffer;
+  for (int i = 0; i < inputs.count; i++)
+    if (stmt_uses_loosely(body, inputs.items[i], true)) used = inputs.items[i];
+  return !used || move_refuse(move, arena_printf(&move->schedule->context->arena,
+                                                 "'%s' is used outside of blocks too", used->name));
 }
 
 // True when the value of an element depends on its indices alone: one store, a reduction with its
@@ -220,7 +238,9 @@ static bool leaves_loops(Move *move) {
 static bool is_whole_computation(Move *move, const StmtArray *blocks) {
   Arena *arena = &move->schedule->context->arena;
   const Block *block = move->moved;
-  if (!leaves_loops(move) || (move->holds_blocks && !is_done_at_once(move))) return false;
+  if (!leaves_loops(move) || !only_blocks_use(move) ||
+      (move->holds_blocks && !is_done_at_once(move)))
+    return false;
   if (block_is_reduction(block) && !block->init)
     return move_refuse(move, "its init is a block of its own; move it before decompose_reduction");
   if (block_init_is_partial(block))
@@ -884,6 +904,19 @@ static bool runs_with_its_producers(Move *move, const RegionArray *written) {
   return true;
 }
 
+// Refuses where an access below the loop writes the buffer's memory by another name: its elements
+// are those of other indices.
+static bool written_by_its_name(Move *move, const AccessArray *accesses, const Buffer *buffer) {
+  for (int i = 0; i < accesses->count; i++) {
+    const Access *a = &accesses->items[i];
+    if (a->write && a->buffer != buffer && buffers_alias(a->buffer, buffer))
+      return move_refuse(move, arena_printf(&move->schedule->context->arena,
+                                            "'%s' is written there as '%s'", buffer->name,
+                                            a->buffer->name));
+  }
+  return true;
+}
+
 bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Move move;
@@ -905,6 +938,7 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
     Region written;
     Written found =
         accesses_written(schedule, move.analyzer, &accesses, block->reads[i].buffer, &written);
+    if (!written_by_its_name(&move, &accesses, block->reads[i].buffer)) return false;
     if (found == WRITTEN_NOTHING) continue;
     if (found == WRITTEN_PARTS)
       return move_refuse(&move, arena_printf(&context->arena,

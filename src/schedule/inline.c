@@ -39,6 +39,9 @@ static bool input_is_settled(Schedule *schedule, const StmtArray *blocks, const 
                              const Buffer *input, const Buffer *carried, const char **why) {
   Arena *arena = &schedule->context->arena;
   int limit = block_number(blocks, path_end(first)->as.block);
+  *why =
+      arena_printf(arena, "a statement outside of blocks writes '%s', which it reads", input->name);
+  if (stmt_uses_loosely(schedule->func->body, input, true)) return false;
   for (int i = 0; i < blocks->count; i++) {
     const Block *writer = blocks->items[i]->as.block;
     if (!is_leaf(arena, blocks->items[i]) || !block_touches(writer, input, true)) continue;
@@ -56,6 +59,8 @@ static bool input_is_settled(Schedule *schedule, const StmtArray *blocks, const 
 static bool only_writer(Schedule *schedule, const StmtArray *blocks, const Block *block,
                         const Buffer *buffer, const char **why) {
   Arena *arena = &schedule->context->arena;
+  *why = arena_printf(arena, "a statement outside of blocks writes '%s' too", buffer->name);
+  if (stmt_uses_loosely(schedule->func->body, buffer, true)) return false;
   for (int i = 0; i < blocks->count; i++) {
     const Block *other = blocks->items[i]->as.block;
     if (other == block || !is_leaf(arena, blocks->items[i])) continue;
@@ -243,39 +248,6 @@ static Stmt *without_allocation(Context *context, Stmt *body, const Buffer *buff
   return rewrite_stmt(&rewriter, body);
 }
 
-static bool is_on_path(const Path *path, const Stmt *s) {
-  for (int i = 0; i < path->count; i++)
-    if (path->items[i] == s) return true;
-  return false;
-}
-
-// Finds what the last block of a path uses and a statement around it defines: a variable of a block
-// or let, or an allocation.
-static const char *used_from(Stmt *s, const Stmt *around) {
-  if (around->kind == STMT_LET && stmt_uses(s, around->as.let.var))
-    return around->as.let.var->as.var->name;
-  for (int i = 0; around->kind == STMT_BLOCK && i < around->as.block->var_count; i++)
-    if (stmt_uses(s->as.block->body, around->as.block->vars[i].var))
-      return around->as.block->vars[i].var->as.var->name;
-  for (int i = 0; around->kind == STMT_BLOCK && i < around->as.block->alloc_count; i++)
-    if (stmt_uses(s->as.block->body, around->as.block->allocs[i]->data))
-      return around->as.block->allocs[i]->name;
-  return NULL;
-}
-
-// True when everything that the last block of `from` uses is defined at the end of `to`, too.
-static bool is_defined_at(const Path *from, const Path *to, const char **why, Arena *arena) {
-  for (int i = 0; i + 1 < from->count; i++) {
-    if (is_on_path(to, from->items[i])) continue;
-    const char *name = used_from(path_end(from), from->items[i]);
-    if (!name) continue;
-    *why = arena_printf(arena, "it uses '%s', which block '%s' is outside of", name,
-                        path_end(to)->as.block->name);
-    return false;
-  }
-  return true;
-}
-
 static bool refuse_block(Schedule *schedule, const Stmt *at, const char *why) {
   return schedule_refuse(schedule, at->pos, "block '%s' cannot be inlined: %s", at->as.block->name,
                          why);
@@ -326,7 +298,7 @@ static bool is_defined_in_readers(Schedule *schedule, const StmtArray *blocks, c
         !block_touches(blocks->items[i]->as.block, buffer, false) ||
         !path_to_block(schedule, blocks->items[i]->as.block->name, &reader))
       continue;
-    if (!is_defined_at(path, &reader, why, &schedule->context->arena)) return false;
+    if (!path_is_defined_at(schedule, path, &reader, why)) return false;
   }
   return true;
 }
@@ -499,6 +471,8 @@ static bool backward_in_order(Backward *b, const StmtArray *blocks, const char *
   int from = block_number(blocks, b->into), to = block_number(blocks, b->block);
   const Buffer *output = b->block->body->as.store.buffer;
   if (!only_writer(b->schedule, blocks, b->block, output, why)) return false;
+  *why = arena_printf(arena, "'%s' is used outside of blocks too", output->name);
+  if (stmt_uses_loosely(b->schedule->func->body, output, false)) return false;
   PtrArray inputs = {0};
   block_inputs(b->schedule->context, b->block, &inputs);
   for (int i = 0; i < inputs.count; i++) {
@@ -688,7 +662,7 @@ static bool check_epilogue(Backward *b, const StmtArray *blocks, ExprOp op, cons
   return only_writer(b->schedule, blocks, b->into, b->buffer, why) && only_reader(b, blocks, why) &&
          solve_backward(b, why) && move_predicate(b, why) && backward_in_order(b, blocks, why) &&
          consumer_runs_everywhere(b, why) && !storage_is_opaque(b->schedule, b->buffer, why) &&
-         is_defined_at(&b->consumer, &b->producer, why, &context->arena);
+         path_is_defined_at(b->schedule, &b->consumer, &b->producer, why);
 }
 
 // The reduction as one of the elements that the epilogue writes.
@@ -808,7 +782,7 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   if (!only_writer(schedule, &blocks, b.into, b.buffer, &why) || !solve_backward(&b, &why) ||
       !move_predicate(&b, &why) || !backward_in_order(&b, &blocks, &why) ||
       !consumer_runs_everywhere(&b, &why) || storage_is_opaque(schedule, b.buffer, &why) ||
-      !is_defined_at(&b.consumer, &b.producer, &why, &context->arena))
+      !path_is_defined_at(schedule, &b.consumer, &b.producer, &why))
     return refuse_block(schedule, at, why);
   Path producer;
   schedule_set_body(schedule, path_replace(context, &b.consumer, b.consumer.count - 1, NULL));

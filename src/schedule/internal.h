@@ -280,6 +280,9 @@ void blocks_all(Arena *arena, Stmt *s, StmtArray *out);
 void blocks_innermost(Arena *arena, Stmt *s, StmtArray *out);
 int block_number(const StmtArray *blocks, const Block *block); // its index; -1: it is none of them
 bool stmt_has_loose_stores(Stmt *s); // stores, calls etc. below `s` that are in no block
+// True when a statement in no innermost block, a condition or a bound of a loop accesses the
+// buffer, or writes it. Prefetches do not count.
+bool stmt_uses_loosely(Stmt *s, const Buffer *buffer, bool writes);
 Str schedule_unique_name(const Schedule *schedule, const char *name);
 Stmt *block_stmt(const Schedule *schedule, BlockRef block);
 
@@ -339,6 +342,9 @@ void block_visit_accesses(const Block *block, AccessVisit visit, void *env);
 bool block_is_guided_by(const Block *block, const Buffer *buffer);
 // True when the block may skip a read of the buffer, because the read is under a condition.
 bool block_reads_conditionally(const Block *block, const Buffer *buffer);
+// True when everything that the last block of `from` uses is defined at the end of `to`, too. False
+// with *why.
+bool path_is_defined_at(Schedule *schedule, const Path *from, const Path *to, const char **why);
 // bindings_check of the block with the loops around the end of the path, whose facts the analyzer
 // has.
 const char *path_bindings_check(Schedule *schedule, const Path *path, Analyzer *analyzer,

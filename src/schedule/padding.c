@@ -429,14 +429,22 @@ static bool may_fill_after(Schedule *schedule, const Path *writer, int top, cons
          !block_touches(path_end(writer)->as.block, buffer, false);
 }
 
-// The block that allocates the buffer, or else the function's root.
-static BlockRef home_of(Schedule *schedule, const Buffer *buffer) {
+// The block that allocates the buffer, or else the function's root. *name gets what the memory is
+// called there, where a declaration is not seen yet that gives it the buffer's name.
+static BlockRef home_of(Schedule *schedule, const Buffer *buffer, Buffer **name) {
   StmtArray blocks = {0};
   blocks_all(&schedule->context->arena, schedule->func->body, &blocks);
+  *name = NULL;
+  for (int i = 0; i < schedule->func->param_count && !*name; i++)
+    if (schedule->func->buffers[i] && schedule->func->buffers[i]->data == buffer->data)
+      *name = schedule->func->buffers[i];
   for (int i = 0; i < blocks.count; i++) {
     const Block *block = blocks.items[i]->as.block;
-    for (int k = 0; k < block->alloc_count; k++)
-      if (buffers_alias(block->allocs[k], buffer)) return block->name;
+    for (int k = 0; k < block->alloc_count; k++) {
+      if (!buffers_alias(block->allocs[k], buffer)) continue;
+      *name = block->allocs[k];
+      return block->name;
+    }
   }
   return blocks.items[0]->as.block->name;
 }
@@ -454,11 +462,16 @@ static bool fill_after(Schedule *schedule, Buffer *buffer, const StmtArray *writ
   return true;
 }
 
-// Adds such a nest before all accesses. The other blocks write elements alone.
-static void place_before(Schedule *schedule, const Buffer *buffer, Stmt *nest) {
+// Adds such a nest, for the content of padding, before all accesses. The other blocks write
+// elements alone.
+static void place_before(Schedule *schedule, Buffer *buffer, const Content *content,
+                         Stmt *(*nest_of)(Schedule *, Buffer *, const Content *)) {
   Context *context = schedule->context;
   Path path;
-  path_to_block(schedule, home_of(schedule, buffer), &path);
+  Buffer *name;
+  path_to_block(schedule, home_of(schedule, buffer, &name), &path);
+  bool is_same = name && name->rank == buffer->rank && buffer_same_shape(name, buffer);
+  Stmt *nest = nest_of(schedule, is_same ? name : buffer, content);
   Block *home = block_copy(context, path_end(&path)->as.block);
   home->body = stmt_seq(context, (Stmt *[]){nest, home->body}, 2);
   path_replace_block(schedule, &path, home);
@@ -477,7 +490,7 @@ static bool fill_in(Schedule *schedule, SourcePos pos, Buffer *buffer, const Stm
                                      : "fill='%s': '%s' is written by several blocks, or used in "
                                        "the nest of the one that writes it, or before it",
                            fill_names[way], buffer->name);
-  place_before(schedule, buffer, fill_nest(schedule, buffer, content));
+  place_before(schedule, buffer, content, fill_nest);
   return true;
 }
 
@@ -504,7 +517,7 @@ static bool assume_content(Schedule *schedule, SourcePos pos, Buffer *buffer,
                            fill_names[way], buffer->name);
   forget_content(schedule, buffer);
   if (content->stated && (content->values || content->value == content->value))
-    place_before(schedule, buffer, assumption_nest(schedule, buffer, content));
+    place_before(schedule, buffer, content, assumption_nest);
   return true;
 }
 

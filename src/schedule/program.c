@@ -161,6 +161,49 @@ Block *block_with_regions(Context *context, Block *b) {
   return copy;
 }
 
+static bool is_on_path(const Path *path, const Stmt *s) {
+  for (int i = 0; i < path->count; i++)
+    if (path->items[i] == s) return true;
+  return false;
+}
+
+static bool uses_buffer(const Block *block, const Buffer *buffer) {
+  for (int i = 0; i < block->read_count; i++)
+    if (block->reads[i].buffer == buffer) return true;
+  for (int i = 0; i < block->write_count; i++)
+    if (block->writes[i].buffer == buffer) return true;
+  return false;
+}
+
+// Finds what the last block of a path uses and a statement around it defines: a variable of a block
+// or let, a buffer, or an allocation.
+static const char *used_from(Stmt *s, const Stmt *around) {
+  const Block *block = around->kind == STMT_BLOCK ? around->as.block : NULL;
+  if (around->kind == STMT_LET && stmt_uses(s, around->as.let.var))
+    return around->as.let.var->as.var->name;
+  if (around->kind == STMT_DECL_BUFFER && uses_buffer(s->as.block, around->as.declare.buffer))
+    return around->as.declare.buffer->name;
+  for (int i = 0; block && i < block->var_count; i++)
+    if (stmt_uses(s->as.block->body, block->vars[i].var)) return block->vars[i].var->as.var->name;
+  for (int i = 0; block && i < block->alloc_count; i++)
+    if (stmt_uses(s->as.block->body, block->allocs[i]->data)) return block->allocs[i]->name;
+  return NULL;
+}
+
+bool path_is_defined_at(Schedule *schedule, const Path *from, const Path *to, const char **why) {
+  for (int i = 0; i + 1 < from->count; i++) {
+    if (is_on_path(to, from->items[i])) continue;
+    const char *name = used_from(path_end(from), from->items[i]);
+    const Stmt *end = path_end(to);
+    if (!name) continue;
+    *why = arena_printf(&schedule->context->arena, "it uses '%s', which %s '%s' is outside of",
+                        name, end->kind == STMT_BLOCK ? "block" : "loop",
+                        end->kind == STMT_BLOCK ? end->as.block->name : loop_name(end));
+    return false;
+  }
+  return true;
+}
+
 const char *path_bindings_check(Schedule *schedule, const Path *path, Analyzer *analyzer,
                                 const Block *block) {
   VarRange *ranges;

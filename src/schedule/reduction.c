@@ -107,7 +107,13 @@ static bool find_read(Visitor *visitor, Expr *e) {
 // the init reads.
 static bool alone_below(Decompose *d) {
   StmtArray blocks = {0};
-  blocks_below(&d->schedule->context->arena, d->path.items[d->depth], &blocks);
+  Stmt *loop = d->path.items[d->depth];
+  blocks_below(&d->schedule->context->arena, loop, &blocks);
+  for (int k = 0; k < d->block->write_count; k++)
+    if (stmt_uses_loosely(loop, d->block->writes[k].buffer, false))
+      return schedule_refuse(d->schedule, loop->pos,
+                             "a statement outside of blocks below that loop uses '%s' too",
+                             d->block->writes[k].buffer->name);
   for (int i = 0; i < blocks.count; i++) {
     const Block *other = blocks.items[i]->as.block;
     if (other == d->block) continue;

@@ -297,6 +297,41 @@ bool stmt_has_loose_stores(Stmt *s) {
   return false;
 }
 
+typedef struct LooseUse {
+  const Buffer *buffer;
+  bool writes, found; // writes: only those count
+} LooseUse;
+
+static bool loose_expr(Visitor *visitor, Expr *e) {
+  LooseUse *use = visitor->env;
+  if (e->op == EXPR_PREFETCH) return false;
+  for (int i = 0; i < e->count; i++) // a call gets a pointer, by which it may do both
+    use->found |= e->op == EXPR_CALL && e->args[i] == use->buffer->data;
+  if (e->op == EXPR_LOAD && !use->writes) use->found |= buffers_alias(e->as.buffer, use->buffer);
+  return !use->found;
+}
+
+static bool holds_block(const Stmt *s) {
+  if (!s || s->kind == STMT_BLOCK) return s != NULL;
+  int count = stmt_child_count(s);
+  for (int i = 0; i < count; i++)
+    if (holds_block(stmt_child(s, i))) return true;
+  return false;
+}
+
+static bool loose_stmt(Visitor *visitor, Stmt *s) {
+  LooseUse *use = visitor->env;
+  if (s->kind == STMT_STORE) use->found |= buffers_alias(s->as.store.buffer, use->buffer);
+  if (s->kind != STMT_BLOCK) return !use->found;
+  return holds_block(s->as.block->body) || holds_block(s->as.block->init);
+}
+
+bool stmt_uses_loosely(Stmt *s, const Buffer *buffer, bool writes) {
+  LooseUse use = {buffer, writes, false};
+  visit_stmt(&(Visitor){.env = &use, .enter_expr = loose_expr, .enter_stmt = loose_stmt}, s);
+  return use.found;
+}
+
 Str schedule_unique_name(const Schedule *schedule, const char *name) {
   Context *context = schedule->context;
   Path path;

@@ -33,6 +33,7 @@ static inline void look_around(Walk *walk) {
   BlockRef root = str_intern(context, "root");
   walk->blocks.count = walk->loops.count = 0;
   schedule_get_child_blocks(walk->schedule, root, NULL, &walk->blocks);
+  if (!walk->blocks.count) return;
   walk->block = walk->blocks.items[pick(&walk->random, walk->blocks.count)];
   BlockRefs inner = {0};
   schedule_get_child_blocks(walk->schedule, walk->block, NULL, &inner);
@@ -387,6 +388,7 @@ static inline void walk_steps(Walk *walk, int steps) {
   schedule_quiet(walk->schedule, true);
   for (int i = 0; i < steps; i++) {
     look_around(walk);
+    if (!walk->blocks.count) break; // only loops without a block are left
     if (!schedule_block(walk->schedule, walk->block)->write_count) continue; // it has no points
     int t = pick(&walk->random, COUNT_OF(tries));
     through[t] += tries[t].run(walk);

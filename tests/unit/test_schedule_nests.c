@@ -141,6 +141,67 @@ static void test_bounds_that_are_loops(void **state) {
   made(program, "sch.transform_layout('s', ('write', 0), lambda i: (i // 2, i % 2))");
 }
 
+#define PRODUCER                                                                                   \
+  "    for i in range(6):\n"                                                                       \
+  "        with T.block('s'):\n"                                                                   \
+  "            vi = T.axis.spatial(6, i)\n"                                                        \
+  "            B[vi] = A[vi] + T.float32(1)\n"
+
+// A statement outside of blocks reads the result between the producer and the consumer.
+static void test_statements_outside_of_blocks(void **state) {
+  (void)state;
+  static const char *const program =
+      HEAD "def f(A: T.Buffer((6,), 'float32'), C: T.Buffer((6,), 'float32'),\n"
+           "      D: T.Buffer((6,), 'float32')):\n"
+           "    B = T.alloc_buffer((6,))\n" PRODUCER "    for i in range(6):\n"
+           "        C[i] = B[5 - i]\n"
+           "    for i in range(6):\n"
+           "        with T.block('d'):\n"
+           "            vi = T.axis.spatial(6, i)\n"
+           "            D[vi] = B[vi] * T.float32(2)\n";
+  refused(program, "l = sch.get_loops('d')\nsch.compute_at('s', l[0])",
+          "'B' is used outside of blocks too");
+  made(program, BLOCK "sch.reverse_compute_at('d', l[0])");
+  made(program, "sch.compute_inline('s')");
+}
+
+// A declaration gives memory another name after the producer, at which it is not known yet, or
+// before it.
+static void test_names_of_memory(void **state) {
+  (void)state;
+  static const char *const late =
+      HEAD "def f(A: T.Buffer((6,), 'float32'), D: T.Buffer((6,), 'float32')):\n"
+           "    B = T.alloc_buffer((6,))\n" PRODUCER
+           "    V = T.decl_buffer((6,), 'float32', data=D.data)\n"
+           "    for i in range(6):\n"
+           "        with T.block('d'):\n"
+           "            vi = T.axis.spatial(6, i)\n"
+           "            V[vi] = B[vi] * T.float32(2)\n";
+  static const char *const early = HEAD
+      "def f(A: T.Buffer((6,), 'float32'), D: T.Buffer((6,), 'float32')):\n"
+      "    C = T.alloc_buffer((6,))\n"
+      "    B = T.decl_buffer((6,), 'float32', data=C.data)\n" PRODUCER "    for i in range(6):\n"
+      "        with T.block('d'):\n"
+      "            vi = T.axis.spatial(6, i)\n"
+      "            D[vi] = C[vi] * T.float32(2)\n";
+  refused(late, BLOCK "sch.reverse_compute_at('d', l[0])", "it uses 'V', which");
+  refused(late, "sch.reverse_compute_inline('d')", "it uses 'V', which");
+  refused(early, BLOCK "sch.reverse_compute_at('d', l[0])", "'C' is written there as 'B'");
+  made(early, "sch.transform_layout('s', ('write', 0), lambda i: (i // 4, i % 4), pad_value=2, "
+              "fill='before')");
+}
+
+// No point that runs reads the buffer.
+static void test_copies_of_no_element(void **state) {
+  (void)state;
+  made(HEAD "def f(A: T.Buffer((1,), 'float32'), D: T.Buffer((1,), 'float32')):\n"
+            "    for i in range(1):\n"
+            "        with T.block('d'):\n"
+            "            vi = T.axis.spatial(1, i)\n"
+            "            D[vi] = T.if_then_else(vi >= 2, A[vi - 2], T.float32(3))\n",
+       "sch.cache_read('d', 0, 'local')");
+}
+
 // The elements of a view that states no strides are those of its region, not the next in memory.
 static void test_views_without_strides(void **state) {
   (void)state;
@@ -169,6 +230,9 @@ int main(void) {
       cmocka_unit_test(test_consumers_of_one_element),
       cmocka_unit_test(test_elements_written_several_times),
       cmocka_unit_test(test_bounds_that_are_loops),
+      cmocka_unit_test(test_statements_outside_of_blocks),
+      cmocka_unit_test(test_names_of_memory),
+      cmocka_unit_test(test_copies_of_no_element),
       cmocka_unit_test(test_views_without_strides),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

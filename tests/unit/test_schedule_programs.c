@@ -3,6 +3,7 @@
 //   PLEAT_RANDOM=FIRST:COUNT   other sequences than the fixed ones; STEPS=N: of N steps
 //   SHOW=1                     prints each program and its steps
 #include "random_nests.h"
+#include "random_program.h"
 
 #ifdef __SANITIZE_ADDRESS__
 enum { SEQUENCES = 300 };
@@ -20,6 +21,10 @@ static void walk_text(Context *context, uint64_t seed, const char *text) {
   walk_steps(&walk, steps ? atoi(steps) : 1 + (int)(seed % 5));
   walk_check(&walk, before, ranges,
              arena_printf(&context->arena, "seed %llu\n%s", (unsigned long long)seed, text));
+  const PrimFunc *lowered = lower_prim_func(context, schedule_func(walk.schedule), NULL);
+  if (!lowered) diag_print_all(context, stderr);
+  assert_non_null(lowered);
+  check_same_meaning_in(context, before, lowered, false, ranges);
 }
 
 static void walk_seed(uint64_t seed) {
@@ -36,7 +41,26 @@ static void test_odd_nests(void **state) {
   for (uint64_t i = 0; i < count; i++) walk_seed(first + i);
 }
 
+// Programs of all element types and more ranks, of usual forms.
+static void walk_program(uint64_t seed) {
+  Context *context = context_new();
+  RandomProgram program = random_program(&context->arena, seed);
+  if (!program.rtol && !program.symbolic && strstr(program.text, "T.block(\"b"))
+    walk_text(context, seed,
+              arena_printf(&context->arena, "from pleat.script import tir as T\n%s", program.text));
+  context_free(context);
+}
+
+static void test_programs(void **state) {
+  (void)state;
+  unsigned long long first = 0, count = SEQUENCES / 10;
+  const char *asked = getenv("PLEAT_PROGRAMS");
+  if (asked) sscanf(asked, "%llu:%llu", &first, &count);
+  for (uint64_t i = 0; i < count; i++) walk_program(first + i);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_odd_nests)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_odd_nests),
+                                     cmocka_unit_test(test_programs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
