@@ -563,6 +563,19 @@ static bool assign_thread(Parser *parser, const PyNode *node, Str member) {
   return true;
 }
 
+// k = T.meta_var(5): the name stands for the value, and takes the other operand's type where the
+// value is a literal.
+static void bind_meta(Parser *parser, const PyNode *target, const PyNode *value) {
+  Operand operand = parse_operand(parser, value);
+  if (!operand.e) {
+    parser_bind_nothing(parser, target);
+    return;
+  }
+  Binding *binding = parser_bind(parser, target->text, BOUND_EXPR);
+  binding->expr = operand.e;
+  binding->is_literal = operand.is_literal;
+}
+
 static void assign_name(Parser *parser, Sequence *sequence, const PyNode *node) {
   const PyNode *target = node->items[0], *value = node->items[1];
   Str member = parser_called(parser, value, DIALECT_TIR);
@@ -574,15 +587,15 @@ static void assign_name(Parser *parser, Sequence *sequence, const PyNode *node) 
     if (var) parser_bind_expr(parser, target->text, var);
     return;
   }
-  bool is_meta = member && !strcmp(member, "meta_var");
+  if (member && !strcmp(member, "meta_var")) {
+    bind_meta(parser, target, value);
+    return;
+  }
   const Intrinsic *row = member ? intrinsic_find(member) : NULL;
   bool is_named = row && row->flags & INTRINSIC_NAMES;
   Buffer *variable = variable_of(parser, target);
-  Expr *e = variable && !is_meta ? parse_value_as(parser, value, variable->type)
-                                 : parse_value(parser, value);
-  if (is_meta && e)
-    parser_bind_expr(parser, target->text, e);
-  else if (e && !is_named && is_variable_type(parser, e->type))
+  Expr *e = variable ? parse_value_as(parser, value, variable->type) : parse_value(parser, value);
+  if (e && !is_named && is_variable_type(parser, e->type))
     assign_variable(parser, sequence, node, e);
   else
     let_statement(parser, sequence, node, target, e);
