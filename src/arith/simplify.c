@@ -180,6 +180,7 @@ static Expr *cast_number(Analyzer *analyzer, Expr *e) {
   Context *context = analyzer->context;
   Expr *r = expr_cast(context, e->type, e->args[0]), *from = e->args[0];
   if (r->op != EXPR_CAST || (from->op != EXPR_INT && from->op != EXPR_FLOAT)) return r;
+  if (from->type.code == TYPE_UINT && from->as.i < 0) return e; // more than an int64 holds
   double value = from->op == EXPR_INT ? (double)from->as.i : from->as.f;
   bool is_small = value >= -2048 && value <= 2048 && value == (double)(int64_t)value;
   bool is_exact = from->op == EXPR_INT || (from->type.code == TYPE_FLOAT && from->type.bits >= 32);

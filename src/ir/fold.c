@@ -225,7 +225,8 @@ Expr *expr_unary(Context *context, ExprOp op, Expr *a) {
   Expr *folded = NULL;
   if (op == EXPR_NOT) folded = fold_not(context, a);
   if (op == EXPR_BIT_NOT && is_int_const(a)) folded = expr_int(context, a->type, ~scalar_int(a));
-  if (op == EXPR_ABS && is_int_const(a) && scalar_int(a) != INT64_MIN)
+  if (op == EXPR_ABS && a->type.code == TYPE_UINT) folded = a;
+  if (op == EXPR_ABS && !folded && is_int_const(a) && scalar_int(a) != INT64_MIN)
     folded = expr_int(context, a->type, scalar_int(a) < 0 ? -scalar_int(a) : scalar_int(a));
   if (op == EXPR_LIKELY && is_int_const(a)) folded = a;
   if (folded) return folded;
@@ -261,7 +262,8 @@ Expr *expr_cast(Context *context, DType type, Expr *a) {
   if (a->op == EXPR_INT && !dtype_is_float(type) && type.code != TYPE_HANDLE)
     return expr_int(context, type, a->as.i);
   bool exact = type.code == TYPE_FLOAT && type.bits >= 32;
-  if (a->op == EXPR_INT && exact && a->as.i >= -(1 << 24) && a->as.i <= 1 << 24)
+  int64_t least = a->type.code == TYPE_UINT ? 0 : -(1 << 24); // a large uint64 is below 0 here
+  if (a->op == EXPR_INT && exact && a->as.i >= least && a->as.i <= 1 << 24)
     return expr_float(context, type, (double)a->as.i);
   if (a->op == EXPR_FLOAT && exact && a->type.code == TYPE_FLOAT && a->type.bits >= 32)
     return expr_float(context, type, a->as.f);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests expressions, their types and folding, rewriting, and branches of a context.
+#include "arith/arith.h"
 #include "ir/graph.h"
 
 #include <setjmp.h>
@@ -60,6 +61,11 @@ static void test_constants_fold_as_python_does(void **state) {
     }
   assert_true(expr_as_int(expr_int(context, DTYPE_INT8, 200), &value) && value == -56);
   assert_true(expr_as_int(expr_int(context, DTYPE_UINT8, -1), &value) && value == 255);
+  Expr *large = expr_int(context, DTYPE(TYPE_UINT, 64), -100); // 2**64 - 100
+  assert_ptr_equal(expr_unary(context, EXPR_ABS, large), large);
+  Expr *as_float = expr_cast(context, DTYPE_FLOAT32, large);
+  assert_int_equal(as_float->op, EXPR_CAST);
+  assert_ptr_equal(analyzer_simplify(analyzer_new(context), as_float), as_float);
   context_free(context);
 }
 
