@@ -318,8 +318,9 @@ double planner_chain_arithmetic(const Planner *p, const Stage *stage) {
     double own = vector_operations(p, stage);
     if (own < 0) break;
     cycles += own;
-    if (stage->output->users.count != 1) break;
-    stage = stage->output->users.items[0];
+    const StageTensor *output = stage->output; // whose users may be ways of one reader
+    if (planner_most_readers(output) - output->is_output != 1) break;
+    stage = output->users.items[0];
   }
   return cycles;
 }

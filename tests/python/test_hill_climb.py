@@ -318,6 +318,20 @@ def test_algorithms_that_neighbours_make_dear():
     assert exact >= hill_climb.cost_of(model) * (1 - hill_climb.ROUNDING)
 
 
+def test_a_view_that_is_kept_costs_no_less():
+    """Ways to compute what reads the view are one reader, whose arithmetic hides its gathers."""
+    nodes = [onnx.helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 2, 1]),
+             onnx.helper.make_node("Sin", ["t"], ["s"]),
+             onnx.helper.make_node("Mul", ["s", "by"], ["m"]),
+             onnx.helper.make_node("Atanh", ["m"], ["y"])]
+    by = onnx.numpy_helper.from_array(np.float32(0.75), "by")
+    shape = [3, 3, 3, 16]
+    model = make_model(nodes, [value_info("x", [3, 16, 3, 3])],
+                       [value_info("m", shape), value_info("y", shape)], [by]).SerializeToString()
+    asked = hill_climb.cost_of(model, [("keep_layouts", "t")], cpu="avx512")
+    assert asked >= hill_climb.cost_of(model, cpu="avx512") * (1 - hill_climb.ROUNDING)
+
+
 def test_a_cheaper_request_is_found():
     """Against a plan by another policy, there is one."""
     climb = hill_climb.Climb(TWINS["concat_odd 0"], seed=3, most=1, combinations=0)
