@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes elementwise stages at the points of the view that is their only reader, where the views
-// before them then divide no index:
+// Computes elementwise stages at the points of the view that is their only reader, where windows
+// read the view, and the views before the stages then divide no index:
 //   t[i] = x[i // 28, i % 28];  y[i] = max(t[i], 0);  r[h, w] = y[h * 28 + w]
 //     =>  r[h, w] = max(x[h, w], 0)
 // Both tensors have the same elements, and each layout of one is a layout of the other, but windows
-// that read `r` have rows and columns, as those that read `x` have. Where windows read `r`, also
-// sums are computed at its points:
+// that read `r` have rows and columns, as those that read `x` have. Sums are computed there too:
 //   y[i] = Σ over k of x[i, k] * w[k];  r[h, w] = y[h * 28 + w]
 //     =>  r[h, w] = Σ over k of x[h * 28 + w, k] * w[k]
 #include "graph/stages.h"
@@ -232,13 +231,11 @@ static void replace(StageGraph *s, Stage *view, const Stage *with, const Inlined
   stage_graph_reread(s, view);
 }
 
-// Do the views before the elementwise stage divide indices, unless it is computed at the points of
-// the view?
-static bool divides_less(StageGraph *s, const Stage *source, const Stage *with) {
+// Do the views before the elementwise stage divide indices?
+static bool divides_before(StageGraph *s, const Stage *source) {
   InlinedStages same;
   const Stage *before = with_producers(s, source, false, &same);
-  return before && reads_views(source, &same) && divides_behind_views(s, before, false) &&
-         !divides_behind_views(s, with, true);
+  return before && reads_views(source, &same) && divides_behind_views(s, before, false);
 }
 
 // Computes what the view reads at its points. False when the stages stay as they are.
@@ -248,17 +245,15 @@ static bool compute_at(StageGraph *s, Stage *view) {
   const Stage *source = tensor->producer;
   if (!source || !is_only_read(tensor) || view->asked || stage_is_view(source)) return false;
   bool elementwise = is_elementwise(source);
-  if (!elementwise && (!is_sum(source) || s->avoided & DECISION_TURN)) return false;
-  bool windows =
-      !(s->avoided & DECISION_TURN) && cuts_axis(view->te) && is_read_by_windows(s, view);
-  if (!windows && !elementwise) return false;
+  if ((!elementwise && !is_sum(source)) || !cuts_axis(view->te)) return false;
+  if (!is_read_by_windows(s, view) || !stage_is_reordering(s->context, view)) return false;
   const Stage *with = with_producers(s, view, false, &inlined);
-  if (!with || !stage_is_reordering(s->context, view)) return false;
-  if (!windows && !divides_less(s, source, with)) return false;
-  if (windows && divides_behind_views(s, with, true)) return false;
+  if (!with || divides_behind_views(s, with, true)) return false;
+  bool less = elementwise && divides_before(s, source);
+  if (!less && s->avoided & DECISION_TURN) return false;
   const TeStage *points = view->te;
   replace(s, view, with, &inlined);
-  if (!windows) return true;
+  if (less) return true;
   compute_sums_at(s, view, points);
   s->decided |= DECISION_TURN;
   s->fusions_decided++;

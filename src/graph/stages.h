@@ -131,8 +131,8 @@ void stage_graph_compute_tables(StageGraph *stages);
 // Gives stages whose values are loads of one tensor, chosen by a condition, a single load whose
 // index wraps, where that is proved to be the same. Views between the two are inlined for it.
 void stage_graph_wrap_indices(StageGraph *stages);
-// Computes elementwise stages at the points of a view that alone reads them, where the views before
-// them then divide no index, and sums too where windows read the view. See compute_at_views.c.
+// Computes elementwise stages and sums at the points of a view that alone reads them, where windows
+// read the view. See compute_at_views.c.
 void stage_graph_compute_at_views(StageGraph *stages);
 // Inlines stages that only move elements (each value is one element of one tensor) into their
 // readers. A reduction axis is split where this removes its divisions. A stage that writes an
