@@ -66,7 +66,7 @@ static bool check_script(Checked *c) {
   SourceFile *file = script_read(c->cli, c->path);
   const Str *names;
   int count = file && !file->module ? script_module_names(context, file, &names) : 0;
-  if (!file || context->error_count) return false;
+  if (!file) return false;
   if (count < 2) return check_module(c, script_parse(context, file));
   bool fits = true;
   for (int i = 0; i < count; i++) {

@@ -266,6 +266,7 @@ static void take_file(Parser *parser, PyNode *suite) {
 }
 
 int script_module_names(Context *context, const SourceFile *file, const Str **names) {
+  int errors = context->error_count, first = context->diags.count;
   ArenaMark mark = arena_mark(&context->scratch);
   PyNode *suite = py_parse_file(context, &context->scratch, file, PY_DEFINITIONS);
   Parser parser;
@@ -282,6 +283,7 @@ int script_module_names(Context *context, const SourceFile *file, const Str **na
                                  is_decorated(&parser, node, DIALECT_GRAPH, "function"));
   }
   arena_reset(&context->scratch, mark);
+  diag_forget(context, first, errors);
   if (has_functions && list.count > 1) array_push(&context->arena, &list, str_intern(context, ""));
   *names = list.items;
   return list.count;

@@ -73,8 +73,8 @@ Module *script_parse_captured(Context *context, const SourceFile *file,
 Module *script_parse(Context *context, const SourceFile *file);
 
 // The names of the classes marked @I.ir_module in a file, any of which SourceFile.module may be.
-// The last one is "" where there are several, and marked functions outside of them. 0 after
-// reporting a text that cannot be read.
+// The last one is "" where there are several, and marked functions outside of them. 0 where the
+// text cannot be read. Reports nothing: script_parse reports the mistakes.
 int script_module_names(Context *context, const SourceFile *file, const Str **names);
 
 // True for keywords of Python and for names that the reader gives a meaning, such as T.

@@ -1,5 +1,5 @@
 # RUN: for f in conv blocked pool typed; do pleat run %s --func $f --fill random --seed 7 | grep "^most"; done
-# RUN: for f in relay_before relay_after; do pleat verify %s --func $f | grep -c "agrees with the interpreter"; pleat plan %s --func $f | grep -o "^[0-9]* kernels"; done
+# RUN: for f in relay_before relay_after; do pleat verify %s --func $f | grep -c "agrees with the interpreter"; pleat plan %s --func $f --cpu avx2 | grep -o "^[0-9]* kernels"; done
 # RUN 1: pleat plan %s --func wrong
 # RUN 1: pleat plan %s --func odd
 # Attributes of layouts: the result is that of the same operator between transposes, so that the
