@@ -503,29 +503,43 @@ bool planner_is_read_through(const Planner *p, const Stage *stage) {
   return false;
 }
 
-// The cycles less that the choice takes when it does not read the padding of entry `read`.
-static double cost_of_padding(Planner *p, const Stage *stage, const StageChoice *choice, int read) {
+// True for a read that gathers elements from a layout with padding.
+static bool reads_padding(const Planner *p, const Stage *stage, const StageChoice *choice,
+                          int read) {
   const Candidates *c = &p->candidates[((StageTensor *)stage->reads.items[read])->index];
-  int number = choice->reads[read], count = stage->reads.count;
-  if (number < 0 || !bit_set_has(&choice->gathers, read)) return 0;
-  if (c->items[number].bytes <= c->items[0].bytes) return 0;
+  int number = choice->reads[read];
+  return number >= 0 && bit_set_has(&choice->gathers, read) &&
+         c->items[number].bytes > c->items[0].bytes;
+}
+
+// The cycles of the choice where reads `first` to `last` have no padding.
+static double cost_without_padding(Planner *p, const Stage *stage, const StageChoice *choice,
+                                   int first, int last) {
+  int count = stage->reads.count;
   StageChoice without = *choice;
   without.reads =
       arena_copy(&p->context->arena, choice->reads, sizeof *without.reads * (size_t)count);
-  without.reads[read] = READ_ANY;
+  for (int i = first; i <= last; i++)
+    if (reads_padding(p, stage, choice, i)) without.reads[i] = READ_ANY;
   planner_set_elementwise_cost(p, stage, &without, NULL);
-  return MAX_OF(choice->cost - without.cost, 0);
+  return without.cost;
 }
 
 // The cycles by read that a stage which runs by itself saves where it gathers elements from layouts
-// without padding.
+// without padding; in sum no more than all of them save together.
 static const double *padding_saved(Planner *p, const Stage *stage, const StageChoice *choice) {
+  int count = stage->reads.count, padded = 0;
+  for (int i = 0; i < count; i++) padded += reads_padding(p, stage, choice, i);
+  if (padded == 0) return NULL;
+  double left = choice->cost - cost_without_padding(p, stage, choice, 0, count - 1);
   double *saved = NULL;
-  for (int i = 0; i < stage->reads.count; i++) {
-    double cycles = cost_of_padding(p, stage, choice, i);
-    if (cycles <= 0) continue;
-    if (!saved) saved = arena_array(&p->context->arena, double, stage->reads.count);
-    saved[i] = cycles;
+  for (int i = 0; i < count; i++) {
+    if (left <= 0 || !reads_padding(p, stage, choice, i)) continue;
+    double alone = choice->cost - cost_without_padding(p, stage, choice, i, i);
+    if (alone <= 0) continue;
+    if (!saved) saved = arena_array(&p->context->arena, double, count);
+    saved[i] = MIN_OF(alone, left);
+    left -= saved[i];
   }
   return saved;
 }

@@ -55,7 +55,7 @@ static void walk_seed(uint64_t seed) {
 }
 
 // Sequences with faults that the first ones do not have.
-static const uint64_t more_seeds[] = {4583,   12641,    12862,    100733,
+static const uint64_t more_seeds[] = {1889,   4583,     12641,    12862,   100733,
                                       104590, 41003258, 41012553, 41016537};
 
 static void test_kernels_of_graphs(void **state) {
