@@ -8,7 +8,8 @@ A case is any file there that holds lines such as
     # RUN 1: pleat check missing.onnx
 
 `RUN` expects exit status 0, `RUN 1` status 1. Lines run in order, through the shell, in the case's
-own folder; `pleat` is the command under test, whose cache is off, %s the case's file, %t an empty
+own folder; `pleat` is the command under test, whose cache is off and which plans for the caches of
+one processor, %s the case's file, %t an empty
 folder, %r the root of the project. Their standard output together must equal the file beside the case with the case's
 name and `.out` (it must be empty without such a file), and their standard error the file with
 `.err`. The output of a `pleat opt` line must parse back: it is read again, and must print the same.
@@ -50,6 +51,7 @@ def find_cases(wanted):
 
 def shell(line, folder, pleat, stdin=""):
     environment = dict(os.environ, PLEAT=str(pleat), LC_ALL="C", TERM="dumb", PLEAT_CACHE="off",
+                       PLEAT_CACHES=os.environ.get("PLEAT_CACHES", "32K,512K,32M"),
                        ASAN_OPTIONS="detect_leaks=0", UBSAN_OPTIONS="halt_on_error=1")
     line = re.sub(r"(^|[|;&(]\s*|\bdo\s+)pleat(?=\s)", r'\1"$PLEAT"', line)
     try:

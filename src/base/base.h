@@ -393,6 +393,10 @@ static inline int64_t ceil_div(int64_t a, int64_t b) {
   return -floor_div(-a, b);
 }
 int64_t gcd_of(int64_t a, int64_t b);
+// A size such as "300", "2G" or "20M" in bytes, K being 1024. False when the text is none.
+bool bytes_parse(const char *text, int64_t *bytes);
+// The end of such a size at the beginning of a text; NULL: there is none.
+const char *bytes_scan(const char *text, int64_t *bytes);
 static inline int log2_of(int64_t value) { // -1: the value is no power of two
   return value > 0 && (value & (value - 1)) == 0 ? __builtin_ctzll((unsigned long long)value) : -1;
 }

@@ -30,8 +30,6 @@ typedef struct CachePlace {
 } CachePlace;
 // A size that is no number is reported by a warning, and the default is taken.
 CachePlace cache_place(Context *context);
-// A size such as "300", "2G" or "20M" in bytes. False when the text is none.
-bool cache_size_parse(const char *text, int64_t *bytes);
 
 // Opens the cache at cache_place, and makes its folder. NULL when it is off or cannot be used: when
 // the folder cannot be made or does not belong to the user alone. That is a warning if the user

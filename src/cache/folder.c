@@ -10,22 +10,10 @@
 
 // ---- The place
 
-bool cache_size_parse(const char *text, int64_t *bytes) {
-  static const char units[] = "KMG";
-  size_t digits = strspn(text, "0123456789");
-  const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
-  if (digits == 0 || digits > 18 || (text[digits] && (!unit || text[digits + 1]))) return false;
-  int64_t scale = unit ? (int64_t)1024 << 10 * (unit - units) : 1;
-  int64_t product;
-  if (!mul_fits((int64_t)strtoull(text, NULL, 10), scale, &product)) return false;
-  *bytes = product;
-  return true;
-}
-
 static int64_t limit_of(Context *context) {
   const char *text = getenv("PLEAT_CACHE_SIZE");
   int64_t limit = CACHE_DEFAULT_LIMIT;
-  if (text && *text && !cache_size_parse(text, &limit))
+  if (text && *text && !bytes_parse(text, &limit))
     diag_warning(
         context, (SourcePos){0},
         "PLEAT_CACHE_SIZE is '%s', which is no size such as 500M or 2G\nthe cache keeps at "

@@ -2,7 +2,21 @@
 // Limits the machine to what `--cpu` and `--threads` allow, and opens the cache for `--no-cache`.
 #include "cli/cli.h"
 
+#include <stdlib.h>
+
+// Warns of caches that machine_probe does not understand.
+static void check_caches(Context *context) {
+  const char *caches = getenv("PLEAT_CACHES");
+  HostMachine machine;
+  if (caches && *caches && !machine_use_caches(&machine, caches))
+    diag_warning(context, (SourcePos){0},
+                 "PLEAT_CACHES is '%s', which is no list of three sizes such as 32K,512K,32M\nthe "
+                 "caches of this machine are taken",
+                 caches);
+}
+
 bool cli_machine(Cli *cli, HostMachine *machine) {
+  check_caches(cli->context);
   *machine = machine_probe();
   const char *here = machine->level_name;
   bool (*const use)(HostMachine *, const char *) =

@@ -195,6 +195,9 @@ static void put_environment(FILE *out) {
        "The folder in which compiled code is kept; pleat in XDG_CACHE_HOME, or in "
        ".cache of the home folder, by default. The value off switches the cache off."},
       {"PLEAT_CACHE_SIZE", "The most bytes in this folder, such as 500M."},
+      {"PLEAT_CACHES",
+       "The caches of the machine for which code is made, if it is another one: the bytes of the "
+       "first and the second level of a core and of the third level, such as 32K,512K,32M."},
       {"PLEAT_REGION_CYCLES",
        "The work in processor cycles for which another thread is started, 8000 by default. Smaller "
        "loops run in one thread. With 0 every loop is given to all threads."},

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 enum { REGION_CYCLES = 8000 };
+// A page, so that addresses and pages select the same set [vendors' optimisation manuals].
+enum { L1_WAY_BYTES = 4096 };
 
 typedef struct LevelRow {
   const char *name, *other_name;
@@ -135,6 +137,23 @@ static int64_t region_cycles(void) {
   return given && end != given && !*end && value >= 0 ? value : REGION_CYCLES;
 }
 
+bool machine_use_caches(HostMachine *machine, const char *sizes) {
+  int64_t bytes[3];
+  const char *end = sizes;
+  for (int i = 0; i < COUNT_OF(bytes); i++) {
+    end = bytes_scan(end, &bytes[i]);
+    if (!end || *end != (i < 2 ? ',' : '\0')) return false;
+    end++;
+  }
+  if (bytes[0] == 0 || bytes[1] == 0) return false;
+  machine->l1_bytes = bytes[0];
+  machine->l1_ways = MAX_OF(bytes[0] / L1_WAY_BYTES, 1);
+  machine->l2_bytes = bytes[1];
+  machine->l3_bytes = bytes[2];
+  machine->mesh = machine->halves = false;
+  return true;
+}
+
 HostMachine machine_probe(void) {
   HostMachine machine = {
       .cores = usable_cores(),
@@ -150,6 +169,8 @@ HostMachine machine_probe(void) {
   machine.mesh = has_mesh(level_here());
   machine.halves = has_half_units(level_here());
   name_processor(machine.processor);
+  const char *caches = getenv("PLEAT_CACHES");
+  if (caches) machine_use_caches(&machine, caches);
   use_level(&machine, level_here());
   return machine;
 }

@@ -10,8 +10,13 @@
 
 // ---- The machine -----------------------------------------------------------------------------
 
-// Describes this machine from what the processor and the system report; takes microseconds.
+// Describes this machine from what the processor and the system report; takes microseconds. The
+// variable PLEAT_CACHES replaces the caches.
 HostMachine machine_probe(void);
+// Replaces the caches by those of another machine, whose units are whole and whose cores share no
+// mesh: the bytes of the first, second and third level, such as "32K,512K,32M". False, and no
+// change, when the text is not that.
+bool machine_use_caches(HostMachine *machine, const char *sizes);
 // A machine of `level` ("avx512vnni", "avx512", "avx2", "baseline", "sse2", or "scalar":
 // no vectors, for portable C) with these caches, whether or not it is this one: for code that
 // runs elsewhere. False when there is no such level.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Switches the cache off, so that tests neither use nor fill the user's; test_cache.py switches it on.
+Plans for the caches of one processor, so that they are the same on every machine.
 Leaves out cases for processors that this machine is not, and half of those of the slowest tests."""
 import os
 import pathlib
@@ -8,6 +9,7 @@ import pytest
 from command import half, level_here
 
 os.environ["PLEAT_CACHE"] = "off"
+os.environ.setdefault("PLEAT_CACHES", "32K,512K,32M")
 
 # The files that take the longest begin first, so that no processor is left with one at the end.
 SLOWEST = ["test_backend.py", "test_twins.py", "test_wheel.py", "test_groups.py",

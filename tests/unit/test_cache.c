@@ -561,7 +561,7 @@ static void test_sizes(void **state) {
               {"5m", -1}};
   for (int i = 0; i < COUNT_OF(rows); i++) {
     int64_t bytes = -1;
-    assert_int_equal(cache_size_parse(rows[i].text, &bytes), rows[i].bytes >= 0);
+    assert_int_equal(bytes_parse(rows[i].text, &bytes), rows[i].bytes >= 0);
     assert_int_equal(bytes, rows[i].bytes);
   }
 }

@@ -256,6 +256,31 @@ static void test_the_environment_sets_the_cost(void **state) {
   unsetenv("PLEAT_REGION_CYCLES");
 }
 
+static void check_caches(const char *given, int64_t l1, int64_t ways, int64_t l2, int64_t l3) {
+  setenv("PLEAT_CACHES", given, 1);
+  HostMachine machine = machine_probe();
+  assert_int_equal(machine.l1_bytes, l1);
+  assert_int_equal(machine.l1_ways, ways);
+  assert_int_equal(machine.l2_bytes, l2);
+  assert_int_equal(machine.l3_bytes, l3);
+}
+
+static void test_the_environment_sets_the_caches(void **state) {
+  unsetenv("PLEAT_CACHES");
+  HostMachine own = machine_probe();
+  check_caches("48K,2M,0", 48 << 10, 12, 2 << 20, 0);
+  check_caches("32K,512K,32M", 32 << 10, 8, 512 << 10, 32 << 20);
+  check_caches("1000,2000,1G", 1000, 1, 2000, 1 << 30);
+  assert_false(machine_probe().mesh);
+  static const char *const wrong[] = {
+      "",          "32K",         "32K,512K",     "32K,512K,",
+      "0,1M,1M",   "32K,0,1M",    "32K,512K,32m", "32K,512K,32M,",
+      "-1,1M,32M", "32K, 1M,32M", "32K;1M;32M",   "99999999999G,1,1"};
+  for (int i = 0; i < COUNT_OF(wrong); i++)
+    check_caches(wrong[i], own.l1_bytes, own.l1_ways, own.l2_bytes, own.l3_bytes);
+  unsetenv("PLEAT_CACHES");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_little_work_stays_in_one_thread),
@@ -269,6 +294,7 @@ int main(void) {
       cmocka_unit_test(test_loops_without_a_bound_run_in_threads),
       cmocka_unit_test(test_chunks_are_all_iterations),
       cmocka_unit_test(test_the_environment_sets_the_cost),
+      cmocka_unit_test(test_the_environment_sets_the_caches),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
