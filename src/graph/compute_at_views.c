@@ -80,20 +80,23 @@ static bool uses_long_axis(const TeStage *te, const Expr *e, int first, int coun
 typedef struct WindowSearch {
   const Buffer *buffer;
   const TeStage *reader;
-  bool found;
+  bool found, divides;
 } WindowSearch;
 
 // In a window, an index moves with an axis of the output and with one of the reduction.
 static bool find_window(Visitor *visitor, Expr *e) {
   WindowSearch *search = visitor->env;
   const TeStage *te = search->reader;
-  for (int d = 0; e->op == EXPR_LOAD && e->as.buffer == search->buffer && d < e->count; d++)
+  if (e->op != EXPR_LOAD || e->as.buffer != search->buffer) return true;
+  search->divides |= stage_indices_search(e);
+  for (int d = 0; d < e->count; d++)
     search->found |= uses_long_axis(te, e->args[d], 0, te->axis_count) &&
                      uses_long_axis(te, e->args[d], te->axis_count, te->reduce_count);
   return true;
 }
 
-// Do windows of a reduction read the view, perhaps through other views?
+// Do windows of a reduction read the view, perhaps through other views, and divide none of its
+// indices? They do where the views are a shuffle, which may be computed in constants instead.
 static bool is_read_by_windows(StageGraph *s, const Stage *view) {
   const Stage *last = view, *user;
   while (is_only_read(last->output) && stage_is_view(user = last->output->users.items[0]))
@@ -106,9 +109,9 @@ static bool is_read_by_windows(StageGraph *s, const Stage *view) {
       user = stage_with_producer(s, user, by);
       by = ((const StageTensor *)by->reads.items[0])->producer;
     }
-    WindowSearch search = {view->output->buffer, user->te, false};
+    WindowSearch search = {view->output->buffer, user->te, false, false};
     visit_expr(&(Visitor){.env = &search, .enter_expr = find_window}, user->te->value);
-    found = search.found;
+    found = search.found && !search.divides;
   }
   return found;
 }
