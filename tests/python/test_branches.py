@@ -137,7 +137,7 @@ class Code:
     def __init__(self, model, ending, folder):
         onnx.save(model, folder / "m.onnx")
         file = folder / f"m.{ending}"
-        subprocess.run([BUILD / "pleat", "compile", folder / "m.onnx", "-o", file], check=True)
+        subprocess.run([BUILD / "pleat", "compile", folder / "m.onnx", "--cpu", "avx2", "-o", file], check=True)
         if ending == "c":
             subprocess.run(["cc", "-std=gnu11", "-O1", "-march=native", "-shared", "-fPIC",
                             "-o", folder / "m.so", file, "-lm"], check=True)

@@ -101,8 +101,9 @@ def test_no_rewrites_around(group, cpu, tmp_path):
         if row["when"] != "run" or row["tensor"] in ("x", model.graph.output[0].name):
             continue
         writer = next(node.name for node in model.graph.node if row["tensor"] in node.output)
+        to = row["to"] if row["to"] != "ABC" else "ABCD"  # rows of a view of the image
         other = plan_of(tmp_path / "case.onnx", "--cpu", cpu, "--desired-layout",
-                        f"{writer}:output={row['to']}")
+                        f"{writer}:output={to}")
         assert row["tensor"] not in rewritten(other) and other["cost"] < 1.01 * plan["cost"]
     assert plan["kernels"] - len(rewritten(plan)) >= 3
 
