@@ -128,8 +128,8 @@ static PlannedStages plan_without(Program *p, Avoided avoided, double seconds, i
   return found;
 }
 
-// Bounds the number of plans of a small graph, and the work of making their stages and of the
-// solver. A chain of many elementwise stages takes long: each has a choice for every stage at
+// Bounds the number of further plans of a small graph, and the work of making their stages and of
+// the solver. A chain of many elementwise stages takes long: each has a choice for every stage at
 // which its kernel may begin.
 enum {
   MOST_TRIALS = 64,
@@ -351,17 +351,18 @@ Plan *program_plan_stages(Program *p) {
   g.most_work = MOST_WORK;
   PlannedStages *whole = note_plan(&g, plan_storing(p)), *first = whole;
   if (whole->plan && may_be_cheaper(whole)) {
-    g.work = 0; // trials begin with the next plan
+    g.work = 0;
     first = try_without(&g, (Avoided){0});
   }
   unsigned tried = decisions_to_avoid(p, first), all = tried & ~(unsigned)DECISION_WHOLE;
   unsigned also = first->avoided.decisions;
   g.decisions = all;
   if (all) g.most_stages = 2 * first->stages->stages.count + MORE_STAGES;
-  if (all && !stage_graph_is_small(first->stages)) {
-    g.most_trials = TRIALS_OF_MIDDLE;
-    g.seconds = PLAN_SECONDS / 8;
-  }
+  bool small = all && stage_graph_is_small(first->stages);
+  if (all && !small) g.most_trials = TRIALS_OF_MIDDLE;
+  bool hard = g.work > MOST_WORK / 2; // the trials have the other half
+  if (all && (!small || hard)) g.seconds = PLAN_SECONDS / (small ? 16 : 8);
+  g.work = MIN_OF(g.work, MOST_WORK / 2);
   for (unsigned left = all; left; left &= left - 1) try_decisions(&g, also | (left & -left));
   if (all & (all - 1)) try_decisions(&g, also | all);
   const PlannedStages *start = is_cheaper(g.best, first) ? g.best : first;

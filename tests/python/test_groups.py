@@ -92,7 +92,7 @@ def rewritten(plan):
 @pytest.mark.parametrize("cpu", ["avx512", "avx2"])
 def test_no_rewrites_around(group, cpu, tmp_path):
     """The convolutions' layout goes through the group, or through its members as kernels of their
-    own: only the graph's ends are rewritten, or a tensor for which that costs as much as none."""
+    own: only the graph's ends are rewritten, or a tensor for which that costs about as much as none."""
     grow = GROUPS.get(group) or group_norm(8)
     model = between_convolutions(grow, 64, (28, 28), 1)
     onnx.save(model, tmp_path / "case.onnx")
@@ -101,11 +101,23 @@ def test_no_rewrites_around(group, cpu, tmp_path):
         if row["when"] != "run" or row["tensor"] in ("x", model.graph.output[0].name):
             continue
         writer = next(node.name for node in model.graph.node if row["tensor"] in node.output)
-        to = row["to"] if row["to"] != "ABC" else "ABCD"  # rows of a view of the image
+        # t3_0 is an image, whose rows a view is written for.
+        to = "ABCD" if (row["tensor"], row["to"]) == ("t3_0", "ABC") else row["to"]
         other = plan_of(tmp_path / "case.onnx", "--cpu", cpu, "--desired-layout",
                         f"{writer}:output={to}")
-        assert row["tensor"] not in rewritten(other) and other["cost"] < 1.01 * plan["cost"]
+        assert row["tensor"] not in rewritten(other) and other["cost"] < 1.02 * plan["cost"]
     assert plan["kernels"] - len(rewritten(plan)) >= 3
+
+
+def test_no_layout_that_is_asked_for_costs_less(tmp_path):
+    """The solver needs all of its time for the first plan, and the plan is looked for without its
+    decisions all the same."""
+    model = between_convolutions(group_norm(8), 64, (28, 28), 1)
+    onnx.save(model, tmp_path / "case.onnx")
+    least = plan_of(tmp_path / "case.onnx", "--cpu", "avx512")["cost"]
+    for layout in ("NCHW", "NHWC", "NCHW8c", "NCHW16c"):
+        asked = plan_of(tmp_path / "case.onnx", "--cpu", "avx512", "--desired-layout", f"n3:output={layout}")
+        assert least <= asked["cost"] * 1.0001
 
 
 def test_vectors_of_rows(tmp_path):

@@ -50,7 +50,7 @@ def test_views_cost_nothing(name, tmp_path):
     views, without = (planned(model, tmp_path) for model in PAIRS[name])
     assert views["kernels"] == without["kernels"]
     assert twins.at_run_time(views) == twins.at_run_time(without)
-    assert views["cost"] == without["cost"]
+    assert views["cost"] == pytest.approx(without["cost"], rel=ROUNDING)
 
 
 @pytest.mark.parametrize("name, rewrites", [("concat_odd", 2), ("dense", 6), ("residual", 0),
