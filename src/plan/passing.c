@@ -20,12 +20,14 @@ static int fused_read(const Planner *p, const Stage *stage) {
   return -1;
 }
 
-// The bytes that are moved for the stage alone. What it reads is counted where it was written.
-static double bytes_of(const Planner *p, const Stage *stage, bool fused) {
+// The bytes that are moved for the stage alone. What it reads is counted where it was written, and
+// an input at its first reader.
+static double bytes_of(const Stage *stage, bool fused) {
   double bytes = fused ? 0 : planner_tensor_bytes(stage->output, NULL);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
-    if (tensor->data) bytes += planner_tensor_bytes(tensor, NULL);
+    bool first = !tensor->producer && tensor->users.items[0] == stage;
+    if (tensor->data || first) bytes += planner_tensor_bytes(tensor, NULL);
   }
   return bytes;
 }
@@ -40,7 +42,7 @@ static double all_constants(const Planner *p, const StageTensor *tensor) {
 static void pass_stage(PassingBytes *s, const Stage *stage) {
   Planner *p = s->planner;
   int fused = fused_read(p, stage);
-  double own = bytes_of(p, stage, fused >= 0);
+  double own = bytes_of(stage, fused >= 0);
   const StageTensor *host = fused < 0 ? NULL : stage->reads.items[fused];
   p->passed[stage->index] = arena_array(&p->context->arena, double, stage->reads.count);
   for (int i = 0; i < stage->reads.count; i++) {
@@ -61,10 +63,11 @@ static void pass_inputs(const PassingBytes *s) {
   const Planner *p = s->planner;
   for (int i = 0; i < p->stages->inputs.count; i++) {
     const StageTensor *tensor = p->stages->inputs.items[i];
-    p->passed_writer[tensor->index] = s->total;
     if (!tensor->users.count) continue;
+    double others = s->total - planner_tensor_bytes(tensor, NULL);
     const Stage *first = tensor->users.items[0];
-    p->passed[first->index][stage_read_of(first, tensor)] = s->total;
+    p->passed_writer[tensor->index] = others;
+    p->passed[first->index][stage_read_of(first, tensor)] = others;
   }
 }
 

@@ -44,7 +44,16 @@ def negated(path, steps):
     return kernels["minus"]
 
 
-@pytest.mark.parametrize("measured", [rewritten, negated])
+def read_after(path, rows):
+    """The cycles of negating an input beside a sum of another input of this many rows."""
+    nodes = [helper.make_node("Neg", ["a"], ["y"], "minus"),
+             helper.make_node("ReduceSum", ["b"], ["z"], "sum")]
+    kernels = kernels_of(path, nodes, [("a", (ROWS, COLUMNS)), ("b", (rows, COLUMNS))],
+                         [("y", (ROWS, COLUMNS)), ("z", (1, 1))], [])
+    return kernels["minus"]
+
+
+@pytest.mark.parametrize("measured", [rewritten, negated, read_after])
 def test_weights_that_pass_in_between(measured, tmp_path):
     few, some, many = (measured(tmp_path / "m.onnx", steps) for steps in (48, 96, 4099))
     assert few == some
