@@ -9,6 +9,9 @@
 //     for j_1 in T.unroll(16): for i_1 in T.vectorized(16): tile[j_1, i_1] = x[.. + j_1, .. + i_1]
 //     for i_1 in T.unroll(16): for j_1 in T.vectorized(16): y[.. + i_1, .. + j_1] = tile[j_1, i_1]
 //
+// Where the rows of a large output share few sets of the first cache, blocks of 4 by several tiles
+// are put together in a buffer that this cache holds, and then written row by row.
+//
 // Where a load divides the axis along which the output is contiguous, that axis first gets a loop
 // for each digit: y[i] = x[i % 30, i // 30] becomes y[30 * i_0 + i_1] = x[i_1, i_0].
 #include "autosched/internal.h"
@@ -18,6 +21,7 @@ enum {
   MOST_ARITHMETIC = 16, // of a value, which is computed once for each row of a tile
   TILES_IN_BLOCK = 4,   // along the rows
   MOST_COPIED = 8,      // times the elements of a tile
+  LINES_OF_PIECE = 8, // of a row that is written from a buffer; half as many where these do not fit
 };
 
 typedef struct StridedRead {
@@ -39,6 +43,7 @@ typedef struct TransposeSearch {
   int row;      // that of the axis along which the tensors are contiguous; -1: none
   int64_t high; // the elements along it in a tile
   int64_t width, length; // the extents of both axes
+  bool buffered;         // the block writes a buffer for several tiles
 } TransposeSearch;
 
 static bool step_within(const TransposeSearch *t, const Buffer *buffer, Expr *const *indices, int v,
@@ -247,6 +252,8 @@ static bool cut_rows(TransposeSearch *t) {
 // ---- Steps
 
 typedef struct TransposeLoops {
+  LoopRef around[NEST_MAX_AXES + 2]; // around a buffer for several tiles, in order
+  int around_count;
   LoopRef outer[NEST_MAX_AXES + 4]; // around a tile, in order
   int count, parallel;              // the first `parallel` of them run as one
   LoopRef rows, vectors;            // within a tile: along the row axis, along the last
@@ -263,6 +270,25 @@ static int64_t tiles_of_line(const TransposeSearch *t, int64_t lanes, int64_t wi
   return width < lanes * tiles ? 1 : tiles;
 }
 
+static bool is_large(const TransposeSearch *t) {
+  double bytes = 2 * nest_buffer_bytes(t->block->body->as.store.buffer);
+  return bytes > (double)t->s->machine->l2_bytes && t->length >= TILES_IN_BLOCK * t->high &&
+         !t->buffered;
+}
+
+// Do the rows of a block of four tiles outnumber the ways of the sets of the first cache that their
+// parts of the output share? A line that is about to be written then makes room for another one.
+static bool crowds_sets(const TransposeSearch *t) {
+  const HostMachine *machine = t->s->machine;
+  const Stmt *store = t->block->body;
+  int64_t set_bytes = cost_model_of(machine)->set_bytes, rows = TILES_IN_BLOCK * t->high, step;
+  if (!step_within(t, store->as.store.buffer, store->as.store.indices, t->row, rows, &step))
+    return false;
+  int64_t shared = gcd_of(step * dtype_bytes(store->as.store.buffer->type), set_bytes),
+          sets = set_bytes / MAX_OF(shared, machine->line_bytes);
+  return rows > sets * machine->l1_ways;
+}
+
 // Splits the axes of the tile. Where both tensors do not fit the second cache, a block of four
 // tiles reads whole pieces of four lines, which arrive together. Tiles that write parts of the same
 // lines follow one another there: rows at strides of a large power of two share few sets of the
@@ -273,8 +299,7 @@ static bool split_axes(TransposeSearch *t, TransposeLoops *out) {
   LoopRef vectors, rows, blocks = NULL, line = NULL;
   int64_t width = t->width, length = t->length, lanes = tile_extent(t, last), high = t->high,
           tiles = tiles_of_line(t, lanes, width);
-  double bytes = 2 * nest_buffer_bytes(t->block->body->as.store.buffer);
-  bool large = bytes > (double)s->machine->l2_bytes && length >= TILES_IN_BLOCK * high;
+  bool large = is_large(t) && !crowds_sets(t);
   TRY(autosched_split(s, t->loops.items[last], lanes, &vectors, &out->vectors));
   if (large && tiles > 1) TRY(autosched_split(s, vectors, tiles, &vectors, &line));
   if (large) TRY(autosched_split(s, t->loops.items[t->row], TILES_IN_BLOCK * high, &blocks, &rows));
@@ -284,13 +309,81 @@ static bool split_axes(TransposeSearch *t, TransposeLoops *out) {
   for (int i = 0; i < t->loops.count; i++)
     if (i != t->row && i != last) out->outer[out->count++] = t->loops.items[i];
   out->parallel = out->count + (length % size == 0);
-  out->outer[out->count++] = outermost;
-  out->outer[out->count++] = vectors;
+  out->outer[out->count++] = t->buffered ? vectors : outermost;
+  out->outer[out->count++] = t->buffered ? outermost : vectors;
   if (large) out->outer[out->count++] = rows;
   if (line) out->outer[out->count++] = line;
   TRY(cut_if_uneven(t, rows, length, high));
   if (large) TRY(cut_if_uneven(t, blocks, length, TILES_IN_BLOCK * high));
   return cut_if_uneven(t, vectors, width, line ? lanes * tiles : lanes);
+}
+
+// ---- A buffer for several tiles
+
+static bool writes_at_its_loops(const TransposeSearch *t) {
+  const Stmt *store = t->block->body;
+  if (store->as.store.buffer->rank != t->loops.count) return false;
+  for (int i = 0; i < t->loops.count; i++)
+    if (store->as.store.indices[i] != t->block->vars[i].var) return false;
+  return true;
+}
+
+static bool enter_division(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |= expr_divides_integers(e);
+  return true;
+}
+
+static bool divides(const Expr *e) {
+  bool found = false;
+  visit_expr(&(Visitor){.env = &found, .enter_expr = enter_division}, (Expr *)e);
+  return found;
+}
+
+// The elements of a row that are written from a buffer at once: the buffer takes at most three
+// quarters of the first cache.
+static int64_t piece_elements(const TransposeSearch *t) {
+  const HostMachine *machine = t->s->machine;
+  int64_t bytes = LINES_OF_PIECE * machine->line_bytes, rows = TILES_IN_BLOCK * t->high;
+  if (4 * rows * bytes > 3 * machine->l1_bytes) bytes /= 2;
+  return bytes / dtype_bytes(t->block->body->as.store.buffer->type);
+}
+
+static bool pays_with_buffer(const TransposeSearch *t) {
+  return is_large(t) && crowds_sets(t) && !t->staged && t->high == tile_lanes(t) &&
+         t->length % (TILES_IN_BLOCK * t->high) == 0 && t->width % piece_elements(t) == 0 &&
+         writes_at_its_loops(t) && !divides(t->block->body->as.store.value);
+}
+
+// Writes the output from a buffer of which one block of tiles is computed at a time, in vectors
+// along its rows.
+static bool write_from_buffer(TransposeSearch *t, TransposeLoops *out) {
+  AutoSched *s = t->s;
+  Schedule *sch = s->sch;
+  BlockRef copy;
+  LoopRefs loops = {0};
+  LoopRef inner[4], all[COUNT_OF(out->around) + COUNT_OF(inner)];
+  int axes = t->loops.count, count = 0;
+  TRY(schedule_cache_write(sch, s->tail, 0, "local", &copy));
+  TRY(schedule_get_loops(sch, copy, &loops) && loops.count == axes);
+  for (int i = 0; i < axes; i++)
+    if (i != t->row && i != t->last) all[count++] = loops.items[i];
+  LoopRef row = loops.items[t->row], last = loops.items[t->last];
+  t->length = TILES_IN_BLOCK * t->high;
+  t->width = piece_elements(t);
+  TRY(autosched_split(s, row, t->length, &all[count], &inner[0]));
+  TRY(autosched_split(s, last, t->width, &all[count + 1], &inner[1]));
+  TRY(autosched_split(s, inner[1], t->lanes, &inner[1], &inner[2]));
+  out->around_count = count + 2;
+  memcpy(out->around, all, sizeof *all * (size_t)out->around_count);
+  memcpy(all + out->around_count, inner, sizeof *inner * 3);
+  TRY(schedule_reorder(sch, all, out->around_count + 3));
+  TRY(schedule_unroll(sch, inner[1]) && schedule_vectorize(sch, inner[2]));
+  TRY(schedule_compute_at(sch, s->tail, all[count + 1], true));
+  TRY(reload_block(t) && t->loops.count == out->around_count + axes);
+  for (int i = 0; i < axes; i++) t->loops.items[i] = t->loops.items[out->around_count + i];
+  t->loops.count = axes;
+  t->buffered = true;
+  return true;
 }
 
 static bool put_in_order(TransposeSearch *t, TransposeLoops *loops) {
@@ -355,7 +448,8 @@ static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef 
   LoopRefs inner = {0};
   TRY(schedule_compute_at(sch, tile, loops->outer[loops->count - 1], true));
   TRY(schedule_get_loops(sch, tile, &inner));
-  int first = loops->count, last = inner.count - 1, vectors = row < 0 ? last : first + row;
+  int first = loops->around_count + loops->count, last = inner.count - 1,
+      vectors = row < 0 ? last : first + row;
   if (last < first || copies_too_much(t, &inner, first)) return false;
   while (row < 0 && vectors > first && autosched_loop_extent(t->s, inner.items[vectors]) == 1)
     vectors--;
@@ -375,11 +469,6 @@ static bool copy_tile(TransposeSearch *t, const TransposeLoops *loops, BlockRef 
   return schedule_vectorize(sch, along);
 }
 
-static bool enter_division(Visitor *visitor, Expr *e) {
-  *(bool *)visitor->env |= expr_divides_integers(e);
-  return true;
-}
-
 // Copies a tensor whose indices divide loops, such as those of a reshape: the elements of a tile
 // are no box of it, so the copy has the axes of the block, the row axis last. The number of that
 // axis among the loops of the copy; -1 for other indices, and where one may leave the tensor, in
@@ -388,9 +477,7 @@ static int copy_divided(TransposeSearch *t, const StridedRead *read, BlockRef *t
   AutoSched *s = t->s;
   const LayoutExpr *outputs[NEST_MAX_AXES];
   int rank = t->block->var_count, count = 0, row = 0;
-  bool divides = false;
-  visit_expr(&(Visitor){.env = &divides, .enter_expr = enter_division}, (Expr *)read->load);
-  if (!divides) return -1;
+  if (!divides(read->load)) return -1;
   for (int i = 0; i < rank; i++) {
     if (!expr_uses(read->load, t->block->vars[i].var)) continue;
     if (i != t->row) outputs[count++] = autosched_digit(s->context, i, 0, 0);
@@ -437,11 +524,14 @@ bool autosched_transposed(AutoSched *s) {
   if (t.lanes < TRANSPOSE_LEAST_ROWS || !reload_block(&t)) return false;
   if (!find_reads(&t) && (!cut_rows(&t) || !find_reads(&t))) return false;
   bool as_one = writes_interleaved(&t);
+  if (!as_one && pays_with_buffer(&t)) TRY(write_from_buffer(&t, &loops));
   TRY(split_axes(&t, &loops) && put_in_order(&t, &loops));
   for (int i = 0; i < t.count; i++) TRY(load_tile(&t, &loops, &t.reads[i]));
   if (!as_one && !t.staged) TRY(schedule_unroll(s->sch, loops.rows));
   TRY(as_one ? run_as_one(&t, loops.rows, loops.vectors)
              : schedule_vectorize(s->sch, loops.vectors));
-  int parallel = autosched_fewest_loops(s, loops.outer, loops.parallel);
-  return autosched_run_parallel(s, loops.outer, loops.count, MAX_OF(parallel, 1), NULL);
+  LoopRef *outer = t.buffered ? loops.around : loops.outer;
+  int count = t.buffered ? loops.around_count : loops.count,
+      parallel = autosched_fewest_loops(s, outer, t.buffered ? count : loops.parallel);
+  return autosched_run_parallel(s, outer, count, MAX_OF(parallel, 1), NULL);
 }

@@ -66,6 +66,35 @@ def test_types(shape, order, dtype, cpu, tmp_path):
     np.testing.assert_array_equal(found["y"], y)
 
 
+# Large outputs whose rows share sets of the first cache; in the last two, blocks leave a rest.
+CROWDED = [((512, 512), (1, 0)), ((3, 512, 512), (0, 2, 1)), ((512, 3, 512), (2, 1, 0)),
+           ((512, 640, 1), (1, 0, 2)), ((1024, 300), (1, 0)), ((1536, 331), (1, 0))]
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("dtype", TYPES[:4])
+@pytest.mark.parametrize("shape, order", CROWDED)
+def test_rows_that_share_cache_sets(shape, order, dtype, cpu, tmp_path):
+    x, by = contents(shape, dtype), contents([shape[i] for i in order], dtype, seed=1)
+    y = x.transpose(order)
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=list(order)),
+             helper.make_node("Add", ["t", "by"], ["y"])]
+    with np.errstate(over="ignore"):
+        expected = (y + by).astype(dtype)
+    found, _ = results(tmp_path, nodes, {"x": x, "by": by}, {"y": (dtype, y.shape)}, "--cpu", cpu)
+    np.testing.assert_array_equal(found["y"], expected)
+
+
+@pytest.mark.parametrize("shape, order", CROWDED[:4])
+def test_blocks_are_written_from_a_buffer(shape, order, tmp_path):
+    x = contents(shape, "float32")
+    node = helper.make_node("Transpose", ["x"], ["y"], perm=list(order))
+    save_model(tmp_path / "model.onnx", [node], [value_info("x", shape)],
+               [value_info("y", x.transpose(order).shape)])
+    steps = pleat("plan", tmp_path / "model.onnx", "--schedules", "--cpu", "avx2")
+    assert steps.count("cache_write") == 1
+
+
 @pytest.mark.parametrize("cpu", CPUS[:3])
 @pytest.mark.parametrize("rows, columns, ones", [(64, 96, 0), (70, 50, 0), (19, 131, 0), (64, 48, 2)])
 def test_no_element_is_gathered(rows, columns, ones, cpu, tmp_path):
