@@ -120,6 +120,7 @@ bool autosched_step_within(const AutoSched *s, const Block *block, const Buffer 
 
 enum { LARGEST_PERIOD = 16 };       // of the mask of a swizzle
 enum { MOST_WIDE_OPERATIONS = 16 }; // of a value that is computed for a whole line at once
+enum { LEAST_PIECE = 4 };           // of a vector that is loaded in place of single elements
 
 typedef struct WideSearch {
   AutoSched *s;
@@ -139,22 +140,31 @@ static bool note_wide_access(Visitor *visitor, Expr *e) {
   return false;
 }
 
+// Are all loads of the block contiguous, or the same element, in pieces of so many iterations?
+static bool loads_in_pieces(AutoSched *s, const Block *block, int last, int64_t size) {
+  WideSearch w = {s, block, last, size, true};
+  visit_expr(&(Visitor){.env = &w, .enter_expr = note_wide_access}, block->body->as.store.value);
+  return w.fits;
+}
+
 // Vectors of a whole cache line where a vector of the machine is shorter, and the block does little
 // but load, compute and store contiguous elements: all parts of a line are loaded before the first
-// is stored, which a core writes to its caches at once.
-static int lanes_of_line(AutoSched *s, BlockRef ref, const LoopRefs *loops) {
+// is stored, which a core writes to its caches at once. Vectors of half or a quarter of the
+// machine's where loads are contiguous only in such pieces, as behind other blocks of channels.
+static int lanes_of_loads(AutoSched *s, BlockRef ref, const LoopRefs *loops) {
   const Block *block = schedule_block(s->sch, ref);
-  int lanes = autosched_lanes(s, ref);
+  int lanes = autosched_lanes(s, ref), last = loops->count - 1;
   int64_t wide = lanes * (s->machine->line_bytes / MAX_OF(s->machine->vector_bytes, 1));
-  if (lanes < 2 || wide <= lanes) return lanes;
-  if (!autosched_follows_loops(block, loops)) return lanes;
-  WideSearch w = {s, block, loops->count - 1, wide, true};
-  while (w.last > 0 && autosched_loop_extent(s, loops->items[w.last]) == 1) w.last--;
+  if (lanes < 2 || !autosched_follows_loops(block, loops)) return lanes;
+  while (last > 0 && autosched_loop_extent(s, loops->items[last]) == 1) last--;
   OpWork work = expr_op_work(s->context, block->body->as.store.value);
   OpCount count = expr_op_count(block->body->as.store.value);
   if (count.functions || work.lane_work || work.operations > MOST_WIDE_OPERATIONS) return lanes;
-  visit_expr(&(Visitor){.env = &w, .enter_expr = note_wide_access}, block->body->as.store.value);
-  return w.fits ? (int)wide : lanes;
+  if (loads_in_pieces(s, block, last, lanes))
+    return wide > lanes && loads_in_pieces(s, block, last, wide) ? (int)wide : lanes;
+  for (int piece = lanes / 2; piece >= MAX_OF(lanes / 4, LEAST_PIECE); piece /= 2)
+    if (loads_in_pieces(s, block, last, piece)) return piece;
+  return lanes;
 }
 
 // An XOR swizzle of the innermost axis by a mask that follows another axis.
@@ -284,7 +294,7 @@ bool autosched_in_vectors(AutoSched *s, BlockRef block) {
   LoopRefs loops = {0};
   TRY(schedule_get_loops(s->sch, block, &loops));
   if (loops.count == 0) return true;
-  int lanes = lanes_of_line(s, block, &loops);
+  int lanes = lanes_of_loads(s, block, &loops);
   TRY(follow_read(s, block, &loops) && unroll_mask(s, block, &loops));
   TRY(fuse_flat(s, block, &loops, lanes));
   TRY(fuse_units(s, &loops));

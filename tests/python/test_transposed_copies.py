@@ -95,6 +95,29 @@ def test_blocks_are_written_from_a_buffer(shape, order, tmp_path):
     assert steps.count("cache_write") == 1
 
 
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("block, into", [(8, 16), (4, 16), (4, 12), (8, 24), (3, 6)])
+def test_blocks_of_channels_that_grow(block, into, cpu, tmp_path):
+    """Vectors of loads that are contiguous in pieces are as long as these, and no element is gathered."""
+    x = contents((2, 3 * into // block, 5, 7, block), "float32")
+    parts = (2, 3, into // block, 5, 7, block)
+    y = x.reshape(parts).transpose(0, 1, 3, 4, 2, 5).reshape(2, 3, 5, 7, into)
+    nodes = [helper.make_node("Reshape", ["x", "parts"], ["a"]),
+             helper.make_node("Transpose", ["a"], ["b"], perm=[0, 1, 3, 4, 2, 5]),
+             helper.make_node("Reshape", ["b", "whole"], ["y"])]
+    constants = [numpy_helper.from_array(np.array(shape), name)
+                 for name, shape in (("parts", parts), ("whole", y.shape))]
+    save_model(tmp_path / "model.onnx", nodes, [value_info("x", x.shape)], [value_info("y", y.shape)],
+               constants)
+    np.save(tmp_path / "x.npy", x)
+    pleat("run", tmp_path / "model.onnx", "--input", f"x={tmp_path / 'x.npy'}", "--cpu", cpu,
+          "-o", tmp_path / "y.npz")
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npz")["y"], y)
+    if cpu == "avx512" and into == 16:
+        steps = pleat("plan", tmp_path / "model.onnx", "--schedules", "--cpu", cpu)
+        assert f"factors=[None, {block}]" in steps
+
+
 @pytest.mark.parametrize("cpu", CPUS[:3])
 @pytest.mark.parametrize("rows, columns, ones", [(64, 96, 0), (70, 50, 0), (19, 131, 0), (64, 48, 2)])
 def test_no_element_is_gathered(rows, columns, ones, cpu, tmp_path):
