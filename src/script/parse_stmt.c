@@ -601,20 +601,87 @@ static void assign_name(Parser *parser, Sequence *sequence, const PyNode *node) 
     let_statement(parser, sequence, node, target, e);
 }
 
-// n, m = T.int32(), T.int32(): one assignment for each name. T.meta_var of a tuple is a tuple.
+// Does the value read a name that the target sets, or of whose elements it sets one?
+static bool reads_target(const PyNode *target, const PyNode *value) {
+  bool found = false;
+  while (target->kind == PY_SUBSCRIPT || target->kind == PY_ATTRIBUTE) target = target->items[0];
+  for (int i = 0; py_is_list(target) && i < target->count && !found; i++)
+    found = reads_target(target->items[i], value);
+  return found || (target->kind == PY_NAME && mentions(value, target->text));
+}
+
+// Does a value read what a target before it sets, as in x, y = y, x?
+static bool reads_earlier_target(const PyNode *target, const PyNode *value) {
+  for (int i = 0; i < target->count; i++)
+    for (int k = i + 1; k < value->count; k++)
+      if (reads_target(target->items[i], value->items[k])) return true;
+  return false;
+}
+
+// Computes the value before the targets are set. Returns a name for it that no script can write.
+static PyNode *hold_value(Parser *parser, Sequence *sequence, const PyNode *node,
+                          const PyNode *target, const PyNode *value, bool is_meta) {
+  Str shown = target->kind == PY_NAME ? target->text : str_intern(parser->context, "value");
+  PyNode *held = arena_new(parser->arena, PyNode);
+  *held = (PyNode){.kind = PY_NAME, .pos = value->pos};
+  held->text = str_format(parser->context, "value of %s at %d", shown, value->pos.begin);
+  Operand operand = parse_operand(parser, value);
+  if (!operand.e) {
+    parser_bind_nothing(parser, held);
+    return held;
+  }
+  Expr *e = operand.e;
+  if (!is_meta) {
+    e = expr_var(parser->context, shown, operand.e->type);
+    Stmt *s = stmt_let(parser->context, e, operand.e, NULL);
+    sequence_open(parser, sequence, node, s, &s->as.let.body);
+  }
+  Binding *binding = parser_bind(parser, held->text, BOUND_EXPR);
+  binding->expr = e;
+  binding->is_literal = is_meta && operand.is_literal;
+  return held;
+}
+
+// Lets the name stand for a value that was computed before; false where there is none.
+static bool bind_held(Parser *parser, Str name, const PyNode *held) {
+  const Binding *known = parser_find(parser, held->text);
+  if (!known || known->kind != BOUND_EXPR) return false;
+  Expr *e = known->expr;
+  bool is_literal = known->is_literal;
+  Binding *binding = parser_bind(parser, name, BOUND_EXPR);
+  binding->expr = e;
+  binding->is_literal = is_literal;
+  return true;
+}
+
+// n, m = T.int32(), T.int32(): one assignment for each name. T.meta_var of a tuple is a tuple. All
+// values are computed first where one of them reads what an earlier assignment sets.
 static bool assign_tuple(Parser *parser, Sequence *sequence, const PyNode *node) {
   const PyNode *target = node->items[0], *value = node->items[1], *meta = value;
   Str member = parser_called(parser, value, DIALECT_TIR);
   bool is_meta = member && !strcmp(member, "meta_var") && value->count == 2;
   if (is_meta) value = value->items[1];
-  bool fits = py_is_list(target) && py_is_list(value) && target->count == value->count;
-  for (int i = 0; fits && i < target->count; i++) {
+  if (!py_is_list(target) || !py_is_list(value)) return false;
+  if (target->count != value->count) {
+    REPORT(parser, value, "expected %d values for these names, saw %d", target->count,
+           value->count);
+    parser_bind_nothing(parser, target);
+    return true;
+  }
+  PyNode **values = value->items;
+  bool held = reads_earlier_target(target, value);
+  if (held) values = arena_array(parser->arena, PyNode *, value->count);
+  for (int i = 0; held && i < value->count; i++)
+    values[i] = hold_value(parser, sequence, node, target->items[i], value->items[i], is_meta);
+  for (int i = 0; i < target->count; i++) {
     PyNode single = *node, call = *meta;
-    call.items = (PyNode *[]){meta->items[0], value->items[i]};
-    single.items = (PyNode *[]){target->items[i], is_meta ? &call : value->items[i]};
+    bool is_name = target->items[i]->kind == PY_NAME && !parser->is_newer;
+    if (held && is_name && bind_held(parser, target->items[i]->text, values[i])) continue;
+    call.items = (PyNode *[]){meta->items[0], values[i]};
+    single.items = (PyNode *[]){target->items[i], is_meta ? &call : values[i]};
     parse_statement(parser, sequence, &single);
   }
-  return fits;
+  return true;
 }
 
 // x, y = T.cta_id([2, 3]): each name stands for the call with the number of its axis.
