@@ -641,6 +641,9 @@ bool step_set_axis_separator(Schedule *schedule, StepCall *call) {
   for (int i = 0; i < count; i++) {
     const StepValue *v = &call->args[2].as.list.items[i];
     int64_t low = i ? separators.items[i - 1] + 1 : 1;
+    if (buffer->rank < 2)
+      return schedule_refuse(schedule, at->pos, "'%s' has too few axes for an axis separator",
+                             buffer->name);
     if (v->kind != VALUE_INT || v->as.i < low || v->as.i >= buffer->rank)
       return schedule_refuse(schedule, at->pos,
                              "axis separators of '%s' must ascend and be between 1 and %d",

@@ -480,6 +480,22 @@ def test_constant_padding(pad_value):
     check(sch)
 
 
+@pytest.mark.parametrize("value", [tir.Var("q", "float32"), tir.Var("q", "float32") + 1])
+def test_padding_has_a_value_where_it_is_written(value):
+    sch = tir.Schedule(matmul)
+    with pytest.raises(tir.ScheduleError, match=r"pad_value is a number, an index map, .*; 'q.*' is none"):
+        sch.transform_layout("product", ("write", 0), lambda i, j: [i, j // 8, j % 8], pad_value=value)
+    with pytest.raises(tir.ScheduleError, match=r"pad_value is a number"):
+        sch.pad_axis("product", ("write", 0), 0, 64, pad_value=value)
+
+
+def test_vectors_take_no_axis_separator():
+    sch = tir.Schedule(matmul)
+    sch.fuse_axes("relu", ("write", 0), [0, 1])
+    with pytest.raises(tir.ScheduleError, match="'C' has too few axes for an axis separator"):
+        sch.set_axis_separator("relu", ("write", 0), [1])
+
+
 @pytest.mark.parametrize("undefined", [lambda i, j, k: T.undef(dtype="float32"), tir.undef(), lambda *_: tir.undef()])
 def test_undefined_padding(undefined):
     sch = tir.Schedule(matmul)

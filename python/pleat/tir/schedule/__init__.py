@@ -171,6 +171,8 @@ class Schedule:
                 bound[name] = self._slot(bound["block"], kind, bound[name])
         if "index_map" in bound or "gen_new_ranges" in bound:
             bound = self._with_maps(step, bound)
+        elif isinstance(bound.get("pad_value"), nodes.PrimExpr):
+            bound["pad_value"] = _padding(bound["pad_value"], 0)
         elif _is_function(bound.get("pad_value")):
             many = _takes_any_number(bound["pad_value"]) and self._map_rank(step, bound)
             bound["pad_value"] = _padding(bound["pad_value"], many + len(bound.get("factors", [0])) - 1)
@@ -665,6 +667,10 @@ def _padding(value, rank):
     """The number that a function of `rank` indices, or a map, gives for all indices, or else the map, or for a
     function that gives no integer its text; other values as they are."""
     is_function = _is_function(value)
+    known = _constant(value)
+    if isinstance(known, nodes.PrimExpr) and not isinstance(known, nodes.IntImm):
+        raise ScheduleError(f"pad_value is a number, an index map, or a function of the indices of the new layout; "
+                            f"'{value}' is none: it has no value where the padding is written")
     value = result = _as_map(value) if isinstance(value, str) else value
     if is_function:
         names = list(inspect.signature(value).parameters)
