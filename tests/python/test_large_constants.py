@@ -6,12 +6,14 @@ import json
 
 import numpy as np
 import pytest
+from built import skip_sanitized
 
-import pleat
-from pleat import relax
-from pleat.ir import assert_structural_equal, load_json, save_json, structural_equal, structural_hash
-from pleat.relax.dpl import is_op, wildcard
-from pleat.script import from_source, ir as I, relax as R, tir as T
+skip_sanitized()
+import pleat  # noqa: E402
+from pleat import relax  # noqa: E402
+from pleat.ir import assert_structural_equal, load_json, save_json, structural_equal, structural_hash  # noqa: E402
+from pleat.relax.dpl import is_op, wildcard  # noqa: E402
+from pleat.script import from_source, ir as I, relax as R, tir as T  # noqa: E402
 
 W = np.arange(40 * 29, dtype="float32").reshape(40, 29) / 7  # more elements than are printed
 
