@@ -305,18 +305,11 @@ static void for_statement(Parser *parser, Sequence *sequence, const PyNode *node
 
 // ---- Control
 
-static bool mentions(const PyNode *node, Str name) {
-  if (!node) return false;
-  bool found = node->kind == PY_NAME && node->text == name;
-  for (int i = 0; i < node->count && !found; i++) found = mentions(node->items[i], name);
-  return found;
-}
-
 // The statement of a loop's body that gives another value to a name in the loop's condition; NULL:
 // there is none.
 static const PyNode *renewal(const PyNode *s, const PyNode *condition) {
   const PyNode *target = s->kind == PY_ASSIGN ? s->items[0] : NULL, *found = NULL;
-  if (target && target->kind == PY_NAME && mentions(condition, target->text)) return target;
+  if (target && target->kind == PY_NAME && py_mentions(condition, target->text)) return target;
   if (s->kind == PY_SUITE)
     for (int i = 0; i < s->count && !found; i++) found = renewal(s->items[i], condition);
   return found;
@@ -601,23 +594,6 @@ static void assign_name(Parser *parser, Sequence *sequence, const PyNode *node) 
     let_statement(parser, sequence, node, target, e);
 }
 
-// Does the value read a name that the target sets, or of whose elements it sets one?
-static bool reads_target(const PyNode *target, const PyNode *value) {
-  bool found = false;
-  while (target->kind == PY_SUBSCRIPT || target->kind == PY_ATTRIBUTE) target = target->items[0];
-  for (int i = 0; py_is_list(target) && i < target->count && !found; i++)
-    found = reads_target(target->items[i], value);
-  return found || (target->kind == PY_NAME && mentions(value, target->text));
-}
-
-// Does a value read what a target before it sets, as in x, y = y, x?
-static bool reads_earlier_target(const PyNode *target, const PyNode *value) {
-  for (int i = 0; i < target->count; i++)
-    for (int k = i + 1; k < value->count; k++)
-      if (reads_target(target->items[i], value->items[k])) return true;
-  return false;
-}
-
 // Computes the value before the targets are set. Returns a name for it that no script can write.
 static PyNode *hold_value(Parser *parser, Sequence *sequence, const PyNode *node,
                           const PyNode *target, const PyNode *value, bool is_meta) {
@@ -669,7 +645,7 @@ static bool assign_tuple(Parser *parser, Sequence *sequence, const PyNode *node)
     return true;
   }
   PyNode **values = value->items;
-  bool held = reads_earlier_target(target, value);
+  bool held = py_reads_earlier_target(target, value);
   if (held) values = arena_array(parser->arena, PyNode *, value->count);
   for (int i = 0; held && i < value->count; i++)
     values[i] = hold_value(parser, sequence, node, target->items[i], value->items[i], is_meta);

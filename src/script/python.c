@@ -36,6 +36,29 @@ bool py_is_list(const PyNode *node) {
   return node && (node->kind == PY_LIST || node->kind == PY_TUPLE);
 }
 
+bool py_mentions(const PyNode *node, Str name) {
+  if (!node) return false;
+  bool found = node->kind == PY_NAME && node->text == name;
+  for (int i = 0; i < node->count && !found; i++) found = py_mentions(node->items[i], name);
+  return found;
+}
+
+// Does the value read a name that the target sets, or of whose elements it sets one?
+static bool reads_target(const PyNode *target, const PyNode *value) {
+  bool found = false;
+  while (target->kind == PY_SUBSCRIPT || target->kind == PY_ATTRIBUTE) target = target->items[0];
+  for (int i = 0; py_is_list(target) && i < target->count && !found; i++)
+    found = reads_target(target->items[i], value);
+  return found || (target->kind == PY_NAME && py_mentions(value, target->text));
+}
+
+bool py_reads_earlier_target(const PyNode *target, const PyNode *value) {
+  for (int i = 0; i < target->count; i++)
+    for (int k = i + 1; k < value->count; k++)
+      if (reads_target(target->items[i], value->items[k])) return true;
+  return false;
+}
+
 bool py_is_memory_first(const PyNode *call) {
   return call->count >= 3 && call->items[1]->kind == PY_ATTRIBUTE &&
          !strcmp(call->items[1]->text, "data");

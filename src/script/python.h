@@ -90,7 +90,10 @@ bool py_is_oldest_decorator(Context *context, const PyNode *node);
 const char *py_kind_name(PyKind kind); // "a call", for messages
 // Is it the declaration of a buffer whose memory is the first argument, as RFC 63 also writes it?
 bool py_is_memory_first(const PyNode *call);
-bool py_is_list(const PyNode *node); // a list or a tuple; false for NULL
+bool py_is_list(const PyNode *node);            // a list or a tuple; false for NULL
+bool py_mentions(const PyNode *node, Str name); // is the name in it? false for NULL
+// Does a value of a tuple read what a target before it sets, as in x, y = y, x?
+bool py_reads_earlier_target(const PyNode *targets, const PyNode *values);
 // Writes an expression as Python, with brackets around each operation. False for a node that is
 // not an expression.
 bool py_print(const PyNode *node, Text *out);

@@ -534,6 +534,65 @@ static void keep_let(Upgrader *u, const PyNode *node) {
   }
 }
 
+// The text between a statement and one that follows it.
+static const char *separator_of(const Upgrader *u, const PyNode *node) {
+  const char *begin = u->file->text + node->pos.begin, *line = begin;
+  while (line > u->file->text && line[-1] != '\n') line--;
+  int count = (int)(begin - line);
+  bool first = (int)strspn(line, " \t") >= count;
+  return first ? str_format(u->context, "\n%.*s", count, line) : "; ";
+}
+
+static bool are_names(const PyNode *list) {
+  for (int i = 0; i < list->count; i++)
+    if (list->items[i]->kind != PY_NAME) return false;
+  return list->count > 0;
+}
+
+// Puts the names of a tuple into statements of their own: `n, m = A.shape`.
+static void keep_lets_of_shape(Upgrader *u, const PyNode *node, const char *separator) {
+  const PyNode *target = node->items[0], *value = node->items[1];
+  Text text = text_new(&u->context->arena);
+  for (int i = 0; i < target->count; i++)
+    text_printf(&text, "%s%s: %s.let = %s[%d]", i ? separator : "", target->items[i]->text, u->tir,
+                source_of(u, value), i);
+  edit(u, node->pos.begin, node->pos.end, text_string(&text));
+}
+
+// The same of `x, y = i, j`, whose values are kept where they are, unless one of them is no number.
+static void keep_lets_of_values(Upgrader *u, const PyNode *node, const char *separator) {
+  const PyNode *target = node->items[0], *value = node->items[1];
+  if (!py_is_list(value) || value->count != target->count) return;
+  for (int i = 0; i < value->count; i++)
+    if (makes_object(value->items[i])) return;
+  if (py_reads_earlier_target(target, value)) {
+    diag_error(u->context, node->pos,
+               "a value reads a name that is set before it\nwrite the assignments in statements of "
+               "their own before the upgrade");
+    return;
+  }
+  int32_t from = node->pos.begin;
+  for (int i = 0; i < value->count; i++) {
+    const PyNode *item = value->items[i];
+    edit(u, from, item->pos.begin,
+         str_format(u->context, "%s%s: %s.let = ", i ? separator : "", target->items[i]->text,
+                    u->tir));
+    from = item->pos.end;
+  }
+  if (from < node->pos.end) edit(u, from, node->pos.end, "");
+}
+
+static void keep_lets(Upgrader *u, const PyNode *node) {
+  const PyNode *target = node->items[0], *value = node->items[1];
+  if (!u->newer || u->has_tirx || !u->in_program || strcmp(node->text, "=") != 0 ||
+      !py_is_list(target) || !are_names(target))
+    return;
+  if (value->kind == PY_ATTRIBUTE && !strcmp(value->text, "shape"))
+    keep_lets_of_shape(u, node, separator_of(u, node));
+  else
+    keep_lets_of_values(u, node, separator_of(u, node));
+}
+
 // ---- The walk -----------------------------------------------------------------------------------
 
 static void visit_all(Upgrader *u, const PyNode *node) {
@@ -599,6 +658,9 @@ static void visit(Upgrader *u, const PyNode *node) {
   case PY_WITH: visit_with(u, node); return;
   case PY_IMPORT: upgrade_import(u, node); return;
   case PY_ASSIGN:
+    keep_let(u, node);
+    keep_lets(u, node);
+    break;
   case PY_ANNOTATED: keep_let(u, node); break;
   case PY_ATTRIBUTE: rename_member(u, node); break;
   case PY_SUBSCRIPT:

@@ -121,5 +121,28 @@ def test_formatting_keeps_programs(path):
         return done.returncode, done.stdout
     assert printed(formatted) == printed(text)
     if printed(text)[0] == 0:
-        upgraded = script.format(text, upgrade=True, newer_names=True)
+        try:
+            upgraded = script.format(text, upgrade=True, newer_names=True)
+        except PleatError as error:
+            assert "a value reads a name that is set before it" in str(error)
+            return
         assert printed(upgraded) == printed(text)
+
+
+def test_tuples_are_upgraded_to_statements():
+    text = """from pleat.script import tir as T
+
+@T.prim_func
+def f(A: T.Buffer((5, 7), "float32")):
+    n, m = A.shape
+    for i, j in T.grid(n, m):
+        [u, v] = [(i + 1) * 2, (j)]  # both
+        k, l = T.int32(), T.int32()
+        A[i, j] = T.float32(u - v); r, s = 1, 2
+"""
+    upgraded = script.format(text, upgrade=True, newer_names=True)
+    for line in ("n: T.let = A.shape[0]", "m: T.let = A.shape[1]", "u: T.let = (i + 1) * 2", "v: T.let = j  # both",
+                 "k, l = T.int32(), T.int32()", "A[i, j] = T.float32(u - v); r: T.let = 1; s: T.let = 2"):
+        assert line in [each.strip() for each in upgraded.splitlines()]
+    with pytest.raises(PleatError, match=r"k\.py:5:5: error: a value reads a name that is set before it"):
+        script.format(text.replace("n, m = A.shape", "n, m = m, n"), upgrade=True, newer_names=True, file="k.py")

@@ -201,7 +201,7 @@ def test_a_function_of_python_gives_a_tuple():
             row, column = places(i, j)
             A[row, column] = 1
     assert "A[i * 4 + j // 2, j % 2] = 1" in lines_of(f)
-    with pytest.raises(pleat.PleatError, match="before '='"):
+    with pytest.raises(pleat.PleatError, match="expected 3 values for these names, saw 2"):
         @T.prim_func
         def g(A: T.Buffer((16, 2), "int32")):
             for i, j in T.grid(4, 8):

@@ -1,4 +1,4 @@
-# RUN 1: pleat check %s
+# RUN 1: pleat opt %s
 # Assignments of several names that have too many values, or need tuples apart.
 from pleat.script import tir as T
 

@@ -1,5 +1,4 @@
 # RUN: pleat opt %s
-# RUN: for f in blocks variables; do pleat verify %s --func $f; done
 # Assignments of several names: all values are computed before the first name is set, as in Python.
 from pleat.script import tir as T, tirx
 
