@@ -496,14 +496,25 @@ static const Path *last_reader(Schedule *schedule, const Caching *c) {
   return last;
 }
 
+// Does the loop choose which elements of the buffer the block writes?
+static bool chooses_element(const Block *block, const Buffer *buffer, const Expr *loop) {
+  for (int i = 0; i < block->var_count; i++)
+    for (int k = 0; k < block->write_count; k++)
+      for (int d = 0; d < buffer->rank && block->writes[k].buffer == buffer; d++)
+        if (expr_uses(block->vars[i].binding, loop) &&
+            expr_uses(block->writes[k].min[d], block->vars[i].var))
+          return true;
+  return false;
+}
+
 // True when the block may write nothing because this loop around it has no iterations. The init of
-// a reduction is also stored where that has no elements. A loop of unknown length that binds a
-// spatial variable has none only where the block's domain is empty.
+// a reduction is also stored where that has no elements. A loop of unknown length that chooses
+// elements of the buffer has none only where there are none.
 static bool may_leave_out(Analyzer *analyzer, Context *context, const Block *block,
-                          const Stmt *loop) {
+                          const Buffer *buffer, const Stmt *loop) {
   const Expr *var = loop->as.loop.var;
   Expr *extent = loop->as.loop.extent;
-  bool spatial = block_binds(block, var, false);
+  bool spatial = chooses_element(block, buffer, var);
   if (loop_const_extent(loop) > 0 || (spatial && loop_const_extent(loop) < 0)) return false;
   if (!spatial && block_binds(block, var, true) && block->init) return false;
   return !analyzer_prove(analyzer, expr_lt(context, expr_int(context, extent->type, 0), extent));
@@ -517,7 +528,7 @@ static const Stmt *empty_loop(Schedule *schedule, const Path *path, const Buffer
   for (int i = 0; i < path->count; i++)
     if (path->items[i]->kind == STMT_FOR &&
         may_leave_out(path_analyzer(schedule, path, i), schedule->context, path_end(path)->as.block,
-                      path->items[i]))
+                      buffer, path->items[i]))
       return path->items[i];
   return NULL;
 }

@@ -223,13 +223,44 @@ static bool tells_points(const Reindexing *r, Expr *const *exprs, int count) {
   return layout && layout_is_injective(context, layout).verdict == VERDICT_YES;
 }
 
+// Has a variable of the copy no values?
+static bool copies_nothing(const Reindexing *r) {
+  for (int k = 0; k < r->count; k++)
+    if (expr_is_int(r->block->vars[r->chosen[k]].extent, 0)) return true;
+  return false;
+}
+
+static bool is_chosen(const Reindexing *r, int var) {
+  for (int k = 0; k < r->count; k++)
+    if (r->chosen[k] == var) return true;
+  return false;
+}
+
+// Does the block, or its init, run for each point of the copy? The variables that the copy lacks
+// have values.
+static bool runs_for_each_point(const Reindexing *r) {
+  Context *context = r->schedule->context;
+  Analyzer *analyzer = path_analyzer(r->schedule, &r->path, r->top);
+  if (copies_nothing(r)) return true;
+  for (int i = 0; i < r->block->var_count; i++) {
+    const BlockVar *v = &r->block->vars[i];
+    Expr *zero = expr_int(context, v->extent->type, 0);
+    bool inits = v->kind == ITER_REDUCTION && r->block->init;
+    if (!is_chosen(r, i) && !inits && !analyzer_prove(analyzer, expr_lt(context, zero, v->extent)))
+      return false;
+  }
+  return true;
+}
+
 // The read may be under a condition of the block, which the copy does not have.
 static bool stays_inside(const Reindexing *r) {
   Context *context = r->schedule->context;
   Analyzer *analyzer = path_analyzer(r->schedule, &r->path, r->top);
-  block_bind_domain(analyzer, r->block);
-  for (int i = 0; i < r->block->var_count; i++)
-    if (expr_is_int(r->block->vars[i].extent, 0)) return true; // it reads nothing
+  if (copies_nothing(r)) return true;
+  for (int k = 0; k < r->count; k++) { // the other variables may have no values
+    const BlockVar *v = &r->block->vars[r->chosen[k]];
+    analyzer_bind_kept(analyzer, v->var, v->min, v->extent);
+  }
   for (int i = 0; i < r->buffer->rank; i++)
     if (!analyzer_prove_within(analyzer, r->point[i], expr_index(context, 0),
                                r->buffer->shape[i]) ||
@@ -321,7 +352,7 @@ static bool check_write(const Reindexing *r) {
                     block->vars[r->chosen[k]].var->as.var->name, block->name);
   if (block->write_count != 1)
     return REFUSE(r, "block '%s' does not write exactly one buffer", block->name);
-  if (!writes_each_point(r))
+  if (!writes_each_point(r) || !runs_for_each_point(r))
     return REFUSE(r,
                   "block '%s' is not proved to write '%s' in all iterations without reading what "
                   "was there",

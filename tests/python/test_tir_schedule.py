@@ -480,6 +480,61 @@ def test_constant_padding(pad_value):
     check(sch)
 
 
+@T.prim_func
+def read_without_points(X: T.Buffer((0,), "float32"), Y: T.Buffer((0,), "float32")):
+    for i in range(0):
+        with T.block("b"):
+            v = T.axis.spatial(0, i)
+            Y[v] = X[0]
+
+
+@T.prim_func
+def written_by_empty_loop(X: T.Buffer((4,), "float32"), Y: T.Buffer((4,), "float32")):
+    for i, j in T.grid(4, 0):
+        with T.block("b"):
+            v, u = T.axis.remap("SS", [i, j])
+            Y[v] = X[v]
+
+
+@T.prim_func
+def written_by_free_loop(X: T.Buffer((4,), "float32"), Y: T.Buffer((4,), "float32"), m: T.int32):
+    for i, j in T.grid(4, m):
+        with T.block("b"):
+            v, u = T.axis.remap("SS", [i, j])
+            Y[v] = X[v]
+
+
+@pytest.mark.parametrize("program, step, message", [
+    (read_without_points, lambda s: s.reindex_cache_read("b", 0, "local", lambda v: []), "stay in its extent"),
+    (written_by_empty_loop, lambda s: s.reindex_cache_write("b", 0, "local", lambda v, u: [v]), "in all iterations"),
+    (written_by_empty_loop, lambda s: s.reindex("b", ("write", 0)), "in all iterations"),
+    (written_by_empty_loop, lambda s: s.cache_write("b", 0, "local"), "loop 'j' has no iterations"),
+    (written_by_free_loop, lambda s: s.reindex_cache_write("b", 0, "local", lambda v, u: [v]), "in all iterations"),
+    (written_by_free_loop, lambda s: s.reindex("b", ("write", 0)), "in all iterations"),
+    (written_by_free_loop, lambda s: s.cache_write("b", 0, "local"), "not proved to have iterations")])
+def test_copies_of_what_no_iteration_writes(program, step, message):
+    """A copy that runs where the block does not would read beyond a buffer, or store what nothing has written."""
+    with pytest.raises(tir.ScheduleError, match=message):
+        step(tir.Schedule(program))
+
+
+def test_copies_of_what_a_reduction_without_elements_writes():
+    @T.prim_func
+    def sums(X: T.Buffer((4, 0), "float32"), Y: T.Buffer((4,), "float32")):
+        for i, j in T.grid(4, 0):
+            with T.block("b"):
+                v, u = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[v] = 0
+                Y[v] += X[v, u]
+    sch = tir.Schedule(sums)
+    sch.reindex_cache_write("b", 0, "local", lambda v, u: [v])
+    for module in (sums, sch.mod):
+        y = np.full(4, 7, "float32")
+        pleat.build(module, cache=False)(np.zeros((4, 0), "float32"), y)
+        assert not y.any()
+
+
 @pytest.mark.parametrize("value", [tir.Var("q", "float32"), tir.Var("q", "float32") + 1])
 def test_padding_has_a_value_where_it_is_written(value):
     sch = tir.Schedule(matmul)
