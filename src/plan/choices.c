@@ -544,6 +544,22 @@ static const double *padding_saved(Planner *p, const Stage *stage, const StageCh
   return saved;
 }
 
+// The same for a choice of the stage that may take fewer cycles than the stage by itself: in sum no
+// more than the choice takes.
+static const double *saved_within(Planner *p, const Stage *stage, const StageChoice *choice,
+                                  const double *saved) {
+  double left = MAX_OF(choice->cost, 0), sum = 0;
+  int count = stage->reads.count;
+  for (int i = 0; saved && i < count; i++) sum += i == choice->fused ? 0 : saved[i];
+  if (!saved || sum <= left) return saved;
+  double *within = arena_array(&p->context->arena, double, count);
+  for (int i = 0; i < count; i++) {
+    within[i] = i == choice->fused ? 0 : MIN_OF(saved[i], left);
+    left -= within[i];
+  }
+  return within;
+}
+
 // Adds the choice to the stage, with that of the producer with which it is fused; NULL: it is not.
 static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted,
                             const StageChoice *host) {
@@ -558,7 +574,8 @@ static void add_elementwise(Planner *p, const Stage *stage, StageChoice wanted,
   if (host) choice->reads[choice->fused] = host->output;
   double gathering = set_reads(p, stage, choice);
   planner_set_elementwise_cost(p, stage, choice, host);
-  if (!host) choice->saved = padding_saved(p, stage, choice);
+  choice->saved =
+      host ? saved_within(p, stage, choice, choice->saved) : padding_saved(p, stage, choice);
   choice->cost += gathering;
   demand_reads(p, stage, choice);
 }
@@ -628,6 +645,7 @@ static void add_in_place(Planner *p, const Stage *stage, int output, const doubl
     if (fits)
       choice->cost += (is_placed ? planner_placed_cost : planner_copy_cost)(p, piece, &placement);
   }
+  choice->saved = saved_within(p, stage, choice, choice->saved);
   if (!fits) p->choices[stage->index].count--;
 }
 

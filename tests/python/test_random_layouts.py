@@ -30,6 +30,15 @@ def test_random_requests(first):
     assert outcomes["passed"] > 0.8 * BATCH, outcomes  # graphs with a request that is met
 
 
+@pytest.mark.parametrize("first", [731901, 732141])
+def test_small_caches(first, monkeypatch):
+    """Small tensors take the paths of those that no cache holds."""
+    monkeypatch.setenv("PLEAT_CACHES", "4K,8K,16K")
+    results = list(random_onnx.run_seeds(range(first, first + 50), os.cpu_count() or 1, random_layouts.run_seed))
+    bad = [result for result in results if result[1] in ("wrong", "crashed")]
+    assert not bad, bad[:3]
+
+
 @pytest.mark.parametrize("layout, gaps", [("lambda i, j: [i + 3, j]", np.s_[:3]),
                                           ("lambda i, j: [j, i + 2]", np.s_[:, :2])])
 def test_undefined_memory_is_nan(layout, gaps, tmp_path):
